@@ -1,0 +1,34 @@
+# What a newcomer needs: `make test` checks everything, `make bench` measures, `make generate` writes what is generated.
+
+GO ?= go
+FUZZTIME ?= 4s
+
+.PHONY: test check unit fuzz bench generate build
+
+test: check unit fuzz
+
+# Format, vet, staticcheck.
+check:
+	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "not formatted: $$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# All tests with the race detector: units, conformance over the recorded streams, script tests of the built program, and
+# whether generated files (schema, documents, verdicts) are up to date.
+unit:
+	$(GO) test -race -timeout 15m ./...
+
+# Each parser, a few seconds.
+fuzz:
+	GO="$(GO)" FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+# One table of ratios against jq, in one run. BENCH_MB sets the size of the files, BENCH_BIG_MB that of the memory test.
+bench:
+	$(GO) run ./scripts/bench
+
+# Write generated files anew: event schema, docs/events.md, docs/dialects.md, verdicts of the recorded streams.
+generate:
+	$(GO) test ./event ./dialect . -update
+
+build:
+	$(GO) build -o sluice ./cmd/sluice

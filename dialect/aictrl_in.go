@@ -1,0 +1,214 @@
+package dialect
+
+import (
+	"reflect"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
+)
+
+// aictrlIn is a line as one may come: the specification's form, and what the program really writes.
+type aictrlIn struct {
+	Type         string       `json:"type"`
+	Timestamp    *float64     `json:"timestamp"`
+	SessionID    string       `json:"sessionID"`
+	InvocationID string       `json:"invocationID"`
+	Part         aictrlPartIn `json:"part"`
+
+	Model       string              `json:"model"` // session_start
+	Permissions []event.Rule        `json:"permissions"`
+	Tools       []event.CatalogTool `json:"tools"` // tool_catalog
+	Skills      []aictrlVersion     `json:"skills"`
+
+	MessageID  string         `json:"messageID"` // message_complete
+	ModelID    string         `json:"modelID"`
+	ProviderID string         `json:"providerID"`
+	Agent      string         `json:"agent"`
+	Cost       event.Raw      `json:"cost"`
+	Tokens     aictrlTokensIn `json:"tokens"`
+	Context    struct {
+		Used  *float64 `json:"used"`
+		Limit *float64 `json:"limit"`
+	} `json:"context"`
+	Finish string `json:"finish"`
+	Status string `json:"status"`
+
+	CallID     string    `json:"callID"` // permission_*
+	Tool       string    `json:"tool"`
+	Permission string    `json:"permission"`
+	Patterns   []string  `json:"patterns"`
+	Input      event.Raw `json:"input"`
+
+	Name        string `json:"name"` // skill_*
+	Description string `json:"description"`
+	Location    string `json:"location"`
+	SkillName   string `json:"skillName"`
+	FilePath    string `json:"filePath"`
+
+	SubagentSessionID string `json:"subagentSessionID"`
+	ParentSessionID   string `json:"parentSessionID"`
+	Title             string `json:"title"`
+
+	Error           event.Raw `json:"error"` // a string or null in session_complete, an object in error
+	SourceSessionID string    `json:"sourceSessionID"`
+	Reason          string    `json:"reason"`
+	Code            event.Raw `json:"code"`
+	Message         string    `json:"message"`
+	DurationMs      *float64  `json:"durationMs"`
+}
+
+type aictrlPartIn struct {
+	ID        string `json:"id"`
+	SessionID string `json:"sessionID"`
+	MessageID string `json:"messageID"`
+	Text      string `json:"text"`
+	Synthetic bool   `json:"synthetic"` // the program spoke in the user's place
+	CallID    string `json:"callID"`
+	Tool      string `json:"tool"`
+	State     struct {
+		Status   string       `json:"status"`
+		Input    event.Raw    `json:"input"`
+		Output   event.Raw    `json:"output"`
+		Error    event.Raw    `json:"error"`
+		Title    string       `json:"title"`
+		Metadata event.Raw    `json:"metadata"`
+		Time     aictrlTimeIn `json:"time"`
+	} `json:"state"`
+	Time     aictrlTimeIn `json:"time"`
+	Metadata struct {
+		Anthropic struct {
+			Signature string `json:"signature"`
+		} `json:"anthropic"`
+	} `json:"metadata"`
+	Reason string         `json:"reason"` // step_finish
+	Cost   event.Raw      `json:"cost"`
+	Tokens aictrlTokensIn `json:"tokens"`
+}
+
+type aictrlTimeIn struct {
+	Start *float64 `json:"start"`
+	End   *float64 `json:"end"`
+}
+
+type aictrlTokensIn struct {
+	Input     *float64 `json:"input"`
+	Output    *float64 `json:"output"`
+	Reasoning *float64 `json:"reasoning"`
+	Cache     struct {
+		Read  *float64 `json:"read"`
+		Write *float64 `json:"write"`
+	} `json:"cache"`
+}
+
+func (t aictrlTokensIn) usage() event.Usage {
+	return event.Usage{
+		Input: aictrlCount(t.Input), Output: aictrlCount(t.Output), Reasoning: aictrlCount(t.Reasoning),
+		CacheRead: aictrlCount(t.Cache.Read), CacheWrite: aictrlCount(t.Cache.Write),
+	}
+}
+
+// aictrlCount reads a number of things, if it can be one.
+func aictrlCount(n *float64) *int64 {
+	if n == nil || *n < 0 || *n > 1e15 {
+		return nil
+	}
+	return new(int64(*n))
+}
+
+// aictrlCostOf reads a cost: an object by the specification, one number from the program.
+func aictrlCostOf(raw event.Raw) event.Cost {
+	var c struct {
+		Input  *float64 `json:"input"`
+		Output *float64 `json:"output"`
+		Total  *float64 `json:"total"`
+		Cache  struct {
+			Read  *float64 `json:"read"`
+			Write *float64 `json:"write"`
+		} `json:"cache"`
+	}
+	if len(raw) > 0 && raw[0] != '{' {
+		_ = wire.Unmarshal(raw, &c.Total)
+	} else {
+		_ = wire.Unmarshal(raw, &c)
+	}
+	cost := event.Cost{Total: c.Total, Input: c.Input, Output: c.Output, CacheRead: c.Cache.Read, CacheWrite: c.Cache.Write}
+	for _, n := range []**float64{&cost.Total, &cost.Input, &cost.Output, &cost.CacheRead, &cost.CacheWrite} {
+		if *n != nil && **n < 0 {
+			*n = nil
+		}
+	}
+	return cost
+}
+
+// ended is what a message_complete says of its turn.
+func (l *aictrlIn) ended() event.TurnEnded {
+	b := event.TurnEnded{
+		Provider: l.ProviderID, Model: l.ModelID, Profile: l.Agent, Usage: l.Tokens.usage(), Cost: aictrlCostOf(l.Cost),
+	}
+	b.Finish, b.Said = finish(l.Finish)
+	if l.Status == "error" || l.Status == "aborted" {
+		b.Finish = event.FinishError
+	}
+	if limit := aictrlCount(l.Context.Limit); limit != nil && *limit > 0 {
+		b.Context.Limit = *limit
+		if used := aictrlCount(l.Context.Used); used != nil {
+			b.Context.Used = *used
+		}
+	}
+	return b
+}
+
+// stepEnded is what a step_finish says of its turn: by the specification nothing.
+func (p *aictrlPartIn) stepEnded() event.TurnEnded {
+	b := event.TurnEnded{Usage: p.Tokens.usage(), Cost: aictrlCostOf(p.Cost)}
+	b.Finish, b.Said = finish(p.Reason)
+	return b
+}
+
+// aictrlSame says whether two messages tell the same.
+func aictrlSame(a, b event.TurnEnded) bool {
+	a.Number, b.Number = 0, 0
+	return reflect.DeepEqual(a, b)
+}
+
+// toolEnd reads how a call ended.
+func (p *aictrlPartIn) toolEnd(denied bool) event.Body {
+	s := &p.State
+	end := event.ToolEnd{Name: p.Tool, Title: s.Title, Output: text(s.Output), Start: moment(s.Time.Start), End: moment(s.Time.End)}
+	var d wire.Doc
+	if d.Parse(s.Metadata) == nil && d.Root().Kind() == wire.Object {
+		end.Metadata = aictrlRest(d.Root())
+		if code, ok := d.Root().Get("exit").Int(); ok {
+			end.Exit = new(int(code))
+		}
+		end.Truncated, _ = d.Root().Get("truncated").Bool()
+		end.Output = first(end.Output, d.Root().Get("output").Text())
+	}
+	end.Error = text(s.Error)
+	if s.Status == "error" {
+		return aictrlFailed(end, denied)
+	}
+	if end.Exit != nil && *end.Exit != 0 {
+		return event.ToolFailed(end)
+	}
+	return event.ToolDone(end)
+}
+
+// aictrlRest is the metadata that is the tool's own.
+func aictrlRest(n wire.Node) event.Raw {
+	dst := []byte{'{'}
+	for key, v := range n.All() {
+		if aictrlOwn(key) {
+			continue
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(wire.AppendString(dst, key), ':')
+		dst = append(dst, v.Raw()...)
+	}
+	if len(dst) == 1 {
+		return nil
+	}
+	return append(dst, '}')
+}

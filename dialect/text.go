@@ -1,0 +1,125 @@
+package dialect
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
+)
+
+// This file has what decoders and encoders of different dialects have in common about texts and arguments.
+
+// unread says that nothing could be read from a line.
+func unread(emit func(event.Event), dialect, format string, args ...any) {
+	emit(event.Event{Body: event.Diag{Text: fmt.Sprintf(format, args...), Source: dialect}})
+}
+
+// text returns a JSON string's text, and any other value as it stands; nothing for null.
+func text(raw event.Raw) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if s, ok := wire.Unquote(raw); ok {
+		return s
+	}
+	return string(raw)
+}
+
+// rawKey is where arguments go that are not JSON, in dialects that demand an object.
+const rawKey = "_raw"
+
+// arguments makes an object of a call's input: {} for none, {"_raw": text} for what is not an object.
+func arguments(input event.Raw) event.Raw {
+	if len(input) == 0 {
+		return event.Raw("{}")
+	}
+	if input[0] == '{' {
+		return input
+	}
+	dst := append([]byte(`{"`), rawKey...)
+	dst = append(dst, `":`...)
+	if s, ok := wire.Unquote(input); ok {
+		dst = wire.AppendString(dst, s)
+	} else {
+		dst = wire.AppendString(dst, string(input))
+	}
+	return append(dst, '}')
+}
+
+// input is the way back from arguments.
+func input(args event.Raw) event.Raw {
+	var d wire.Doc
+	if len(args) == 0 || d.Parse(args) != nil {
+		return nil
+	}
+	if n := d.Root(); n.Len() == 1 && n.Get(rawKey).Kind() == wire.String {
+		return event.Raw(n.Get(rawKey).Raw())
+	}
+	return args
+}
+
+// parsed makes JSON of arguments that a program sent as a string; a string that is not JSON stays one.
+func parsed(args string) event.Raw {
+	if wire.Valid([]byte(args)) {
+		return event.Raw(args)
+	}
+	return event.Raw(wire.AppendString(nil, args))
+}
+
+// first returns the first text that is not empty.
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// finish reads a provider's or a program's word for why the model stopped; said is the word, where ours does not say it all.
+func finish(word string) (f event.Finish, said string) {
+	switch word {
+	case "":
+		return "", ""
+	case "stop", "end_turn":
+		return event.FinishStop, ""
+	case "tool_calls", "tool-calls", "tool_use":
+		return event.FinishToolCalls, ""
+	case "length", "max_tokens":
+		return event.FinishLength, ""
+	case "content_filter", "content-filter", "refusal":
+		return event.FinishRefusal, ""
+	case "stop_sequence":
+		return event.FinishSequence, ""
+	case "error":
+		return event.FinishError, ""
+	}
+	return event.FinishOther, word
+}
+
+// stopOf is the stop reason of a reply whose last turn finished so.
+func stopOf(f event.Finish) string {
+	switch f {
+	case event.FinishLength:
+		return "max_tokens"
+	case event.FinishToolCalls:
+		return "tool_use"
+	case event.FinishRefusal, event.FinishSequence, event.FinishError:
+		return string(f)
+	}
+	return "end_turn"
+}
+
+// moment returns the time of a number of milliseconds, or none.
+func moment(ms *float64) time.Time {
+	if ms == nil || math.Abs(*ms) > 1e15 {
+		return time.Time{}
+	}
+	return event.Millis(int64(*ms))
+}
+
+// numbered makes an id where a stream has none.
+func numbered(what string, n int) string { return what + "-" + strconv.Itoa(n) }

@@ -1,0 +1,368 @@
+package event
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/sluice-dev/sluice/internal/wire"
+)
+
+// A Line is one line of a journal: its header, read, and its body, not yet.
+type Line struct {
+	Header
+	raw  []byte
+	body []byte // nil when it must be looked for
+	cut  bool   // raw is only the beginning
+}
+
+// ErrElided is returned by [Line.Body] when the reader left the body behind, because nobody wanted it.
+var ErrElided = errors.New("event: the body was not kept")
+
+// Raw returns the line as it was written, without its newline: what a relay passes on, so that nothing is lost that this
+// version does not know. It is the beginning only if the line is [Line.Elided].
+func (l Line) Raw() []byte { return l.raw }
+
+// Elided says whether the line was too long to keep and its body not wanted.
+func (l Line) Elided() bool { return l.cut }
+
+// Elide returns the line without its body.
+func (l Line) Elide() Line {
+	l.cut, l.body = true, nil
+	return l
+}
+
+// Body decodes the body. A kind that is not known gives an [Unknown]. A field of another type than this version expects is
+// left empty and is the error; the rest of the body is there.
+func (l Line) Body() (Body, error) {
+	if l.cut {
+		return nil, ErrElided
+	}
+	if l.body != nil {
+		b, err := decode(l.Kind, l.body)
+		if !isSyntax(err) {
+			return b, err
+		}
+	}
+	// Something stands after the body, or the line is broken.
+	slow, err := parseSlow(l.raw)
+	if err != nil {
+		return nil, err
+	}
+	return decode(slow.Kind, slow.body)
+}
+
+// Event decodes the body and returns the whole.
+func (l Line) Event() (Event, error) {
+	b, err := l.Body()
+	return Event{l.Header, b}, err
+}
+
+func isSyntax(err error) bool {
+	var s *wire.SyntaxError
+	return errors.As(err, &s)
+}
+
+// Append appends the event as one line, without a newline.
+func Append(dst []byte, e Event) []byte {
+	dst = append(dst, '{')
+	if e.Seq != 0 {
+		dst = append(dst, `"seq":`...)
+		dst = strconv.AppendUint(dst, e.Seq, 10)
+		dst = append(dst, ',')
+	}
+	if y := e.At.Year(); !e.At.IsZero() && y >= 0 && y <= 9999 {
+		dst = append(dst, `"at":"`...)
+		dst = e.At.UTC().AppendFormat(dst, timeLayout)
+		dst = append(dst, `",`...)
+	}
+	dst = appendKey(dst, `"session":`, e.Session)
+	dst = appendKey(dst, `"agent":`, e.Agent)
+	dst = appendKey(dst, `"call":`, e.Call)
+	if e.Of != 0 {
+		dst = append(dst, `"of":`...)
+		dst = strconv.AppendUint(dst, e.Of, 10)
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"kind":`...)
+	dst = wire.AppendString(dst, string(e.Stamp().Kind))
+	dst = append(dst, `,"body":`...)
+	switch b := e.Body.(type) {
+	case nil:
+		dst = append(dst, '{', '}')
+	case Unknown:
+		dst = appendObject(dst, b.Raw)
+	default:
+		dst = wire.Append(dst, b)
+	}
+	return append(dst, '}')
+}
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+func appendKey(dst []byte, key, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	dst = append(dst, key...)
+	dst = wire.AppendString(dst, value)
+	return append(dst, ',')
+}
+
+// appendObject keeps the promise that a body is an object, whatever raw is.
+func appendObject(dst []byte, raw Raw) []byte {
+	if t := bytes.TrimLeft(raw, " \t\r\n"); len(t) > 0 && t[0] == '{' && wire.Valid(raw) {
+		return wire.AppendRaw(dst, raw)
+	}
+	return append(dst, '{', '}')
+}
+
+// A Parser reads headers. It remembers the strings of the line before, so that the session's name is not copied a million
+// times. The zero Parser is ready.
+type Parser struct {
+	session, agent, call string
+}
+
+// Parse reads the header of a line of JSON. The line keeps raw; it is good as long as raw is.
+func (p *Parser) Parse(raw []byte) (Line, error) {
+	if l, ok := p.fast(raw); ok {
+		return l, nil
+	}
+	return parseSlow(raw)
+}
+
+// Parse reads the header of one line. For many lines use a [Parser].
+func Parse(raw []byte) (Line, error) {
+	var p Parser
+	return p.Parse(raw)
+}
+
+// Head reads the header from the beginning of a line that goes on beyond raw. It works for lines as [Append] writes them, if
+// the header fits; ok is false for any other.
+func (p *Parser) Head(raw []byte) (Line, bool) {
+	l, at, ok := p.header(raw)
+	if !ok || at >= len(raw) {
+		return Line{}, false
+	}
+	l.raw = raw
+	return l.Elide(), true
+}
+
+// fast reads lines as [Append] writes them.
+func (p *Parser) fast(raw []byte) (Line, bool) {
+	l, at, ok := p.header(raw)
+	if !ok {
+		return Line{}, false
+	}
+	end := len(raw)
+	if end-at < 3 || raw[at] != '{' || raw[end-1] != '}' || raw[end-2] != '}' {
+		return Line{}, false
+	}
+	l.raw, l.body = raw, raw[at:end-1]
+	return l, true
+}
+
+// header reads the keys in their order, up to where the body begins.
+func (p *Parser) header(raw []byte) (l Line, at int, ok bool) {
+	c := cursor{raw: raw}
+	if !c.skip(`{`) {
+		return l, 0, false
+	}
+	if c.skip(`"seq":`) {
+		if l.Seq = c.number(); l.Seq == 0 || !c.skip(`,`) {
+			return l, 0, false
+		}
+	}
+	if c.skip(`"at":"`) {
+		if l.At, ok = c.time(); !ok || !c.skip(`",`) {
+			return l, 0, false
+		}
+	}
+	if !c.key(`"session":"`, &l.Session, &p.session) || !c.key(`"agent":"`, &l.Agent, &p.agent) || !c.key(`"call":"`, &l.Call, &p.call) {
+		return l, 0, false
+	}
+	if c.skip(`"of":`) {
+		if l.Of = c.number(); l.Of == 0 || !c.skip(`,`) {
+			return l, 0, false
+		}
+	}
+	if !c.skip(`"kind":"`) {
+		return l, 0, false
+	}
+	k, ok := c.plain()
+	if !ok || len(k) == 0 || !c.skip(`,"body":`) {
+		return l, 0, false
+	}
+	l.Kind = name(k)
+	return l, c.at, true
+}
+
+// A cursor walks over the bytes of a header.
+type cursor struct {
+	raw []byte
+	at  int
+}
+
+func (c *cursor) skip(s string) bool {
+	if len(c.raw)-c.at >= len(s) && string(c.raw[c.at:c.at+len(s)]) == s {
+		c.at += len(s)
+		return true
+	}
+	return false
+}
+
+// number reads digits; 0 is not a number here, nor is one that begins with 0 or is too long.
+func (c *cursor) number() (n uint64) {
+	start := c.at
+	for c.at < len(c.raw) && c.raw[c.at] >= '0' && c.raw[c.at] <= '9' {
+		n = n*10 + uint64(c.raw[c.at]-'0')
+		c.at++
+	}
+	if c.at == start || c.at-start > 18 || c.raw[start] == '0' {
+		return 0
+	}
+	return n
+}
+
+// plain reads a string up to its closing quote, if it has no escapes and is ASCII.
+func (c *cursor) plain() ([]byte, bool) {
+	for i := c.at; i < len(c.raw); i++ {
+		switch b := c.raw[i]; {
+		case b == '"':
+			s := c.raw[c.at:i]
+			c.at = i + 1
+			return s, true
+		case b == '\\' || b < ' ' || b >= 0x80:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// key reads an optional string and its comma. The string of the line before is used again if it is the same.
+func (c *cursor) key(key string, to, last *string) bool {
+	if !c.skip(key) {
+		return true
+	}
+	s, ok := c.plain()
+	if !ok || len(s) == 0 || !c.skip(`,`) {
+		return false
+	}
+	if string(s) != *last {
+		*last = string(s)
+	}
+	*to = *last
+	return true
+}
+
+// time reads the fixed form 2026-08-22T10:11:12.345Z.
+func (c *cursor) time() (time.Time, bool) {
+	if len(c.raw)-c.at < len(timeLayout) {
+		return time.Time{}, false
+	}
+	b := c.raw[c.at : c.at+len(timeLayout)]
+	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != '.' || b[23] != 'Z' {
+		return time.Time{}, false
+	}
+	var f [7]int
+	for i, at := range [7][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}, {17, 19}, {20, 23}} {
+		for _, d := range b[at[0]:at[1]] {
+			if d < '0' || d > '9' {
+				return time.Time{}, false
+			}
+			f[i] = f[i]*10 + int(d-'0')
+		}
+	}
+	if f[1] < 1 || f[1] > 12 || f[2] < 1 || f[2] > 28 && f[2] > daysIn(f[0], f[1]) || f[3] > 23 || f[4] > 59 || f[5] > 59 {
+		return time.Time{}, false
+	}
+	c.at += len(timeLayout)
+	return time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], f[5], f[6]*int(time.Millisecond), time.UTC), true
+}
+
+func daysIn(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// parseSlow reads a line with its keys in any order and form. If kind stands before body, the header ends at the body: the
+// fast path cannot see what follows it, and both must say the same.
+func parseSlow(raw []byte) (Line, error) {
+	var d wire.Doc
+	if err := d.Parse(raw); err != nil {
+		return Line{}, fmt.Errorf("event: %w", err)
+	}
+	if d.Root().Kind() != wire.Object {
+		return Line{}, errors.New("event: not a JSON object")
+	}
+	l := Line{raw: raw}
+	var bad error
+	for key, n := range d.Root().All() {
+		switch key {
+		case "seq":
+			bad = l.number(bad, key, n, &l.Seq)
+		case "of":
+			bad = l.number(bad, key, n, &l.Of)
+		case "session":
+			bad = l.text(bad, key, n, &l.Session)
+		case "agent":
+			bad = l.text(bad, key, n, &l.Agent)
+		case "call":
+			bad = l.text(bad, key, n, &l.Call)
+		case "kind":
+			var k string
+			bad = l.text(bad, key, n, &k)
+			l.Kind = Kind(k)
+		case "at":
+			t, err := time.Parse(time.RFC3339, n.Text())
+			if err != nil && bad == nil {
+				bad = fmt.Errorf("event: at is not an RFC 3339 time")
+			}
+			l.At = t.UTC()
+		case "body":
+			if n.Kind() != wire.Object {
+				bad = errors.Join(bad, errors.New("event: body is not an object"))
+			}
+			l.body = n.Raw()
+		}
+		if key == "body" && l.Kind != "" {
+			break
+		}
+	}
+	switch {
+	case bad != nil:
+		return Line{}, bad
+	case l.Kind == "":
+		return Line{}, errors.New("event: no kind")
+	case l.body == nil:
+		return Line{}, errors.New("event: no body")
+	}
+	return l, nil
+}
+
+func (l *Line) number(bad error, key string, n wire.Node, to *uint64) error {
+	v, ok := n.Int()
+	if !ok || v < 0 {
+		return errors.Join(bad, fmt.Errorf("event: %s is not a whole number", key))
+	}
+	*to = uint64(v)
+	return bad
+}
+
+func (l *Line) text(bad error, key string, n wire.Node, to *string) error {
+	if n.Kind() != wire.String {
+		return errors.Join(bad, fmt.Errorf("event: %s is not a string", key))
+	}
+	*to = n.Text()
+	return bad
+}
+
+// Millis returns the time of a Unix time in milliseconds, or the zero time if a calendar has no such year.
+func Millis(ms int64) time.Time {
+	const last = 253402300799999 // the end of the year 9999
+	if ms < -62135596800000 || ms > last {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

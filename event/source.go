@@ -1,0 +1,98 @@
+package event
+
+import (
+	"sync"
+	"time"
+)
+
+// A Sink takes events, in order. Put returns when the event is where it should be.
+type Sink interface {
+	Put(Event) error
+}
+
+// A Source is the run's one timeline: if Emit(a) returned before Emit(b) was called, a has the smaller number, and every
+// sink sees a first.
+//
+// It puts each event to the journal under its lock, so that numbers and lines have one order, and shows it after the lock
+// is free, so that a reader who is slow holds up those who emit and never those who only want to look.
+type Source struct {
+	session string
+	now     func() time.Time
+	journal Sink
+	show    Sink
+
+	mu     sync.Mutex
+	last   uint64
+	queue  []Event // journalled and not yet shown
+	broken error   // the journal's first error; nothing is numbered after it
+
+	out sync.Mutex // held while showing
+}
+
+// NewSource continues the timeline of a session after the event numbered last; a new one begins after 0. Events reach show
+// after journal; either may be nil.
+func NewSource(session string, last uint64, journal, show Sink, now func() time.Time) *Source {
+	return &Source{session: session, last: last, journal: journal, show: show, now: now}
+}
+
+// Emit gives the event its number, and its time and session if it has none, and returns it as it was written. An error of
+// the journal ends the timeline: the event was not taken, and no later one will be. An error of show is returned, and the
+// timeline goes on.
+func (s *Source) Emit(e Event) (Event, error) {
+	s.mu.Lock()
+	if s.broken != nil {
+		s.mu.Unlock()
+		return e, s.broken
+	}
+	e = e.Stamp()
+	e.Seq = s.last + 1
+	if e.At.IsZero() {
+		e.At = s.now().UTC().Truncate(time.Millisecond)
+	}
+	if e.Session == "" {
+		e.Session = s.session
+	}
+	if s.journal != nil {
+		if err := s.journal.Put(e); err != nil {
+			s.broken = err
+			s.mu.Unlock()
+			return e, err
+		}
+	}
+	s.last = e.Seq
+	if s.show != nil {
+		s.queue = append(s.queue, e)
+	}
+	s.mu.Unlock()
+	return e, s.drain(e.Seq)
+}
+
+// Last returns the number of the newest event.
+func (s *Source) Last() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// drain shows what is journalled, in order. It returns when event number upto has been shown, by whomever.
+func (s *Source) drain(upto uint64) error {
+	if s.show == nil {
+		return nil
+	}
+	s.out.Lock()
+	defer s.out.Unlock()
+	var first error
+	for {
+		s.mu.Lock()
+		if len(s.queue) == 0 || s.queue[0].Seq > upto {
+			s.mu.Unlock()
+			return first
+		}
+		e := s.queue[0]
+		s.queue = s.queue[1:]
+		s.mu.Unlock()
+		if err := s.show.Put(e); err != nil && first == nil {
+			first = err
+		}
+	}
+}

@@ -1,0 +1,21 @@
+// Outcome prints how the run on stdin ended, in whichever dialect it was told.
+package main
+
+import (
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/event"
+)
+
+func main() {
+	for e, err := range dialect.ReadAny(os.Stdin) {
+		if err != nil {
+			log.Fatal(err)
+		} else if end, ok := event.AsRunEnd(e.Body); ok {
+			fmt.Println(end.Outcome, end.Reason)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package fold
+
+import "strings"
+
+// This file makes a [Matcher] fast: most text is words that begin nothing.
+
+// skip returns the next offset at which something may begin. It does what step would do, but faster: most words begin
+// nothing, and say no more than that the last word was not "no".
+func (m *Matcher) skip(text string, i int) int {
+	for i < len(text) {
+		switch dull[text[i]] {
+		case dullWord:
+			end := i + 1
+			for end < len(text) && class[text[end]] == inWord {
+				end++
+			}
+			if lengths[text[i]] != 0 && (end == len(text) || opens(text[i:end])) {
+				return i
+			}
+			if end == len(text) {
+				m.size = len(m.word) + 1 // it may go on, and means nothing
+			}
+			m.no = false
+			i = end
+		case dullSign:
+			m.no = false
+			i++
+		case dullBlank:
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// What a byte is to a Matcher that has read nothing yet.
+const (
+	mayMatter = iota // digits, which may be 0, and the marker's bracket
+	dullWord
+	dullSign
+	dullBlank
+)
+
+var dull = func() (t [256]uint8) {
+	for c := range t {
+		switch {
+		case class[c] == blank:
+			t[c] = dullBlank
+		case c >= '0' && c <= '9' || c == '[':
+			t[c] = mayMatter
+		case class[c] == inWord:
+			t[c] = dullWord
+		default:
+			t[c] = dullSign
+		}
+	}
+	return t
+}()
+
+// openers are the words that read knows from nothing.
+var openers = []string{"failed", "reviewer", "correction", "confidence", "confidence_score", "no", "not", "none", "without", "zero"}
+
+// lengths has, for each first letter, one bit for each length of an opener.
+var lengths = func() (t [256]uint32) {
+	for _, w := range openers {
+		t[w[0]] |= 1 << len(w)
+		t[w[0]-'a'+'A'] |= 1 << len(w)
+	}
+	return t
+}()
+
+func opens(word string) bool {
+	if lengths[word[0]]>>len(word)&1 == 0 {
+		return false
+	}
+	for _, w := range openers {
+		if strings.EqualFold(w, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package fold
+
+import (
+	"slices"
+
+	"github.com/sluice-dev/sluice/event"
+)
+
+// A Transcript is the history of one agent, as a model is to be told it. The zero Transcript is the top agent's.
+//
+// It holds prompts, texts, thoughts, and calls with their ends. What a model's answer holds comes first, then the ends of
+// its calls in the order of the calls, whenever they arrived; then the next prompt or answer. Deltas and partial blocks
+// are left out: a whole block follows the first, an attempt that was given up made the second. A compaction replaces
+// everything before it. A call that has not ended is given a cancelled end, marked inferred, since no provider takes a
+// call without one; a real end that comes later takes its place.
+type Transcript struct {
+	Agent   string // path of the agent; empty for the top one
+	Session string // only events of this session, if set
+
+	parts  []part
+	turn   bool // a turn is open
+	ended  bool // a call of the last part has ended
+	called map[string]place
+}
+
+// A part is one prompt, or one answer with its calls.
+type part struct {
+	entries []Entry
+	ends    []event.Body // of the entries that are calls, in their order; nil while open
+}
+
+type place struct{ part, end int }
+
+// An Entry is one step of a transcript.
+type Entry struct {
+	Call string     // id, if Body is a call or its end
+	Body event.Body // Compacted, Prompt, Text, Thought, ToolCalled, ToolDone, ToolFailed, ToolDenied or ToolCancelled
+}
+
+// Wants implements [Fold].
+func (t *Transcript) Wants() []event.Body {
+	return []event.Body{
+		event.Prompt{}, event.Text{}, event.Thought{}, event.ToolCalled{},
+		event.ToolDone{}, event.ToolFailed{}, event.ToolDenied{}, event.ToolCancelled{},
+		event.Compacted{}, event.AgentStarted{},
+	}
+}
+
+// Apply implements [Fold].
+func (t *Transcript) Apply(e event.Event) {
+	if e.Agent != t.Agent || t.Session != "" && e.Session != t.Session {
+		return
+	}
+	switch e.Kind {
+	case "turn.started":
+		t.turn = true
+		t.newPart()
+	case "turn.ended":
+		t.turn = false
+	}
+	switch b := e.Body.(type) {
+	case event.AgentStarted:
+		t.prompt(event.Prompt{Text: b.Prompt})
+	case event.Prompt:
+		t.prompt(b)
+	case event.Text:
+		if !b.Partial && b.Text != "" {
+			t.say(Entry{Body: b})
+		}
+	case event.Thought:
+		if !b.Partial && (b.Text != "" || b.Signature != "") {
+			t.say(Entry{Body: b})
+		}
+	case event.ToolCalled:
+		t.call(e.Call, b)
+	case event.ToolDone, event.ToolFailed, event.ToolDenied, event.ToolCancelled:
+		t.end(e.Call, b)
+	case event.Compacted:
+		if b.Summary != "" { // else nobody knows what took the place of the history
+			t.parts, t.called, t.ended = []part{{entries: []Entry{{Body: b}}}}, nil, false
+		}
+	}
+}
+
+// newPart begins a part, if the last one has anything in it.
+func (t *Transcript) newPart() *part {
+	if n := len(t.parts); n == 0 || len(t.parts[n-1].entries) > 0 {
+		t.parts = append(t.parts, part{})
+	}
+	t.ended = false
+	return &t.parts[len(t.parts)-1]
+}
+
+// prompt adds a prompt; one with the id of the prompt just before goes on with its text.
+func (t *Transcript) prompt(b event.Prompt) {
+	if b.Text == "" && len(b.Files) == 0 {
+		return
+	}
+	if n := len(t.parts); n > 0 && b.ID != "" {
+		entries := t.parts[n-1].entries
+		if k := len(entries); k > 0 {
+			if last, ok := entries[k-1].Body.(event.Prompt); ok && last.ID == b.ID {
+				last.Text += b.Text
+				last.Files = slices.Concat(last.Files, b.Files)
+				entries[k-1].Body = last
+				return
+			}
+		}
+	}
+	p := t.newPart()
+	p.entries = append(p.entries, Entry{Body: b})
+}
+
+// say adds to the model's answer.
+func (t *Transcript) say(e Entry) *part {
+	n := len(t.parts)
+	fresh := n == 0 || t.ended && !t.turn // where nobody tells turns, an end of a call ends the answer
+	if !fresh && len(t.parts[n-1].entries) > 0 {
+		switch t.parts[n-1].entries[0].Body.(type) {
+		case event.Prompt, event.Compacted:
+			fresh = true
+		}
+	}
+	if fresh {
+		t.newPart()
+		n = len(t.parts)
+	}
+	p := &t.parts[n-1]
+	p.entries = append(p.entries, e)
+	return p
+}
+
+func (t *Transcript) call(id string, b event.ToolCalled) {
+	p := t.say(Entry{id, b})
+	p.ends = append(p.ends, nil)
+	if t.called == nil {
+		t.called = map[string]place{}
+	}
+	t.called[id] = place{len(t.parts) - 1, len(p.ends) - 1}
+}
+
+// end ends a call. An end of a call that was never made is left out: no provider takes it.
+func (t *Transcript) end(id string, b event.Body) {
+	at, ok := t.called[id]
+	if !ok {
+		return
+	}
+	delete(t.called, id)
+	t.parts[at.part].ends[at.end] = b
+	if at.part == len(t.parts)-1 {
+		t.ended = true
+	}
+}
+
+// Entries returns the history so far.
+func (t *Transcript) Entries() []Entry {
+	var list []Entry
+	for _, p := range t.parts {
+		list = append(list, p.entries...)
+		n := 0
+		for _, e := range p.entries {
+			b, ok := e.Body.(event.ToolCalled)
+			if !ok {
+				continue
+			}
+			end := p.ends[n]
+			if n++; end == nil {
+				end = event.ToolCancelled{Name: b.Name, Error: "the call did not end", Inferred: true}
+			}
+			list = append(list, Entry{e.Call, end})
+		}
+	}
+	return list
+}
+
+// Bodies returns the history without the ids of calls: for counting and for reading, not for a provider.
+func (t *Transcript) Bodies() []event.Body {
+	entries := t.Entries()
+	list := make([]event.Body, len(entries))
+	for i, e := range entries {
+		list[i] = e.Body
+	}
+	return list
+}

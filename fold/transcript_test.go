@@ -1,0 +1,94 @@
+package fold
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sluice-dev/sluice/event"
+)
+
+func TestTranscript(t *testing.T) {
+	for name, tt := range map[string]struct {
+		agent, session string
+		events         []event.Event
+		want           []Entry
+	}{
+		"a turn with calls": {
+			events: []event.Event{
+				in("s", event.Prompt{Text: "fix"}), in("s", event.TurnStarted{}), in("s", event.ThoughtDelta{Text: "hm"}), in("s", event.Thought{Text: "hm", Signature: "sig"}),
+				in("s", event.TextDelta{Text: "I look"}), in("s", event.Text{Text: "I look"}), onCall("1", event.ToolCalled{Name: "read"}), onCall("2", event.ToolCalled{Name: "bash"}),
+				in("s", event.TurnEnded{}), onCall("2", event.ToolFailed{Name: "bash"}), onCall("1", event.ToolDone{Name: "read"}),
+				in("s", event.TurnStarted{}), in("s", event.Text{Text: "done"}), in("s", event.TurnEnded{}), in("s", event.ReplyDone{}),
+			},
+			want: []Entry{
+				{"", event.Prompt{Text: "fix"}}, {"", event.Thought{Text: "hm", Signature: "sig"}}, {"", event.Text{Text: "I look"}},
+				{"1", event.ToolCalled{Name: "read"}}, {"2", event.ToolCalled{Name: "bash"}}, {"1", event.ToolDone{Name: "read"}}, {"2", event.ToolFailed{Name: "bash"}},
+				{"", event.Text{Text: "done"}},
+			},
+		},
+		"an end inside its turn, a prompt inside a call": {
+			events: []event.Event{
+				in("s", event.TurnStarted{}), onCall("1", event.ToolCalled{Name: "a"}), onCall("1", event.ToolDone{Name: "a"}), in("s", event.Text{Text: "and"}),
+				onCall("2", event.ToolCalled{Name: "b"}), in("s", event.TurnEnded{}), in("s", event.Prompt{Text: "also", Source: event.SourceSteer}), onCall("2", event.ToolDone{Name: "b"}),
+			},
+			want: []Entry{
+				{"1", event.ToolCalled{Name: "a"}}, {"", event.Text{Text: "and"}}, {"2", event.ToolCalled{Name: "b"}},
+				{"1", event.ToolDone{Name: "a"}}, {"2", event.ToolDone{Name: "b"}}, {"", event.Prompt{Text: "also", Source: event.SourceSteer}},
+			},
+		},
+		"nobody tells turns": {
+			events: []event.Event{
+				onCall("1", event.ToolCalled{Name: "a"}), onCall("1", event.ToolDone{Name: "a"}), in("s", event.Text{Text: "and"}),
+				onCall("1", event.ToolCalled{Name: "b"}), onCall("1", event.ToolDone{Name: "b"}),
+			},
+			want: []Entry{
+				{"1", event.ToolCalled{Name: "a"}}, {"1", event.ToolDone{Name: "a"}}, {"", event.Text{Text: "and"}},
+				{"1", event.ToolCalled{Name: "b"}}, {"1", event.ToolDone{Name: "b"}},
+			},
+		},
+		"killed in a call": {
+			events: []event.Event{onCall("1", event.ToolCalled{Name: "a"}), in("s", event.Text{Text: "half", Partial: true}), in("s", event.Prompt{Text: "go on"})},
+			want: []Entry{
+				{"1", event.ToolCalled{Name: "a"}}, {"1", event.ToolCancelled{Name: "a", Error: "the call did not end", Inferred: true}}, {"", event.Prompt{Text: "go on"}},
+			},
+		},
+		"compacted": {
+			events: []event.Event{
+				in("s", event.Prompt{Text: "old"}), onCall("1", event.ToolCalled{Name: "a"}), in("s", event.Compacted{Summary: "sum"}), onCall("1", event.ToolDone{Name: "a"}),
+				in("s", event.Text{Text: "new"}), in("s", event.Compacted{Reason: "a guest's own"}),
+			},
+			want: []Entry{{"", event.Compacted{Summary: "sum"}}, {"", event.Text{Text: "new"}}},
+		},
+		"a prompt goes on": {
+			events: say(event.Prompt{ID: "1", Text: "a"}, event.Prompt{ID: "1", Text: "b"}, event.Prompt{ID: "2", Text: "c"}, event.Prompt{Inferred: true}),
+			want:   []Entry{{"", event.Prompt{ID: "1", Text: "ab"}}, {"", event.Prompt{ID: "2", Text: "c"}}},
+		},
+		"a sub-agent": {
+			agent: "a",
+			events: []event.Event{
+				in("s", event.Prompt{Text: "top"}), ofAgent("a", "", event.AgentStarted{Prompt: "look"}), ofAgent("a", "", event.Text{Text: "seen"}), ofAgent("a/b", "", event.Text{Text: "below"}),
+			},
+			want: []Entry{{"", event.Prompt{Text: "look"}}, {"", event.Text{Text: "seen"}}},
+		},
+		"one session": {
+			session: "s2",
+			events:  []event.Event{in("s1", event.Prompt{Text: "a"}), in("s2", event.Prompt{Text: "b"})},
+			want:    []Entry{{"", event.Prompt{Text: "b"}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := Transcript{Agent: tt.agent, Session: tt.session}
+			for _, e := range number(tt.events...) {
+				Apply(e, &tr)
+			}
+			if diff := cmp.Diff(tt.want, tr.Entries(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(tr.Bodies()) != len(tt.want) {
+				t.Error("bodies and entries differ")
+			}
+		})
+	}
+}

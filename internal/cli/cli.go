@@ -1,0 +1,122 @@
+// Package cli is the command line: one file per subcommand, and the only place where packages are put together.
+//
+// What the user sees on stderr keeps these rules: one line per thing, "sluice:" in front, small letters, no full stop;
+// "sluice: hint:" says what to type next. stdout belongs to what was asked for.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// IO is where a command reads and writes.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Exit codes of the commands that read.
+const (
+	exitOK    = 0
+	exitUsage = 1 // bad usage, or the answer is no
+)
+
+// errNo says that a command did its work and its answer is no: a stream that breaks its rules, a conversion that lost
+// something. There is nothing more to say.
+var errNo = errors.New("no")
+
+// A hinted error says what to type next.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (h hinted) Error() string { return h.err.Error() }
+func (h hinted) Unwrap() error { return h.err }
+
+// Main runs the program and ends it.
+func Main() {
+	ignoreSignals()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := Run(ctx, os.Args[1:], IO{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// Run runs one command line and returns its exit code.
+func Run(ctx context.Context, args []string, io IO) int {
+	root := rootCommand(io)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		return exitOK // a reader who closed the pipe has seen enough
+	case errors.Is(err, errNo):
+		return exitUsage
+	}
+	fmt.Fprintf(io.Err, "sluice: %s\n", oneLine(err.Error()))
+	if h, ok := errors.AsType[hinted](err); ok && h.hint != "" {
+		fmt.Fprintf(io.Err, "sluice: hint: %s\n", h.hint)
+	}
+	return exitUsage
+}
+
+func rootCommand(io IO) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sluice",
+		Short: "read, check and convert the event streams of coding agents",
+		Long: `Sluice reads the streams of events that headless coding agents write, whichever of its dialects
+they are in (` + dialectNames() + `), and says what happened.
+
+  sluice digest run.ndjson                      what happened in a run
+  sluice lint run.ndjson                        is the stream what its specification says?
+  sluice convert --to aictrl run.ndjson         tell it in another dialect
+  sluice watch --follow run.ndjson              follow it while it grows`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+	}
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return hinted{err, cmd.CommandPath() + " --help"}
+	})
+	root.AddCommand(convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), versionCommand(io))
+	for _, cmd := range root.Commands() {
+		cmd.Args = hintArgs(cmd.Args)
+	}
+	return root
+}
+
+// hintArgs adds what to type next to a complaint about arguments.
+func hintArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
+		if err := check(cmd, args); err != nil {
+			return hinted{err, cmd.CommandPath() + " --help"}
+		}
+		return nil
+	}
+}
+
+// oneLine keeps a message on one line, whatever is in it.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.TrimSpace(s))
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/sluice/event"
+)
+
+// version is the program's, unless the build knows better.
+const version = "0.1.0"
+
+func versionCommand(io IO) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := version
+			if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+				v = b.Main.Version
+			}
+			_, err := fmt.Fprintf(io.Out, "sluice %s, format %d, %s %s/%s\n", v, event.Format, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}

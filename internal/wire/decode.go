@@ -1,0 +1,275 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Unmarshal decodes one JSON value into v, a non-nil pointer, in one pass that also checks the whole of data. It treats
+// null, doubled keys and what is already in v as encoding/json does. The error is a [*SyntaxError] or a [*TypeError];
+// after a SyntaxError v may be half filled.
+func Unmarshal(data []byte, v any) error {
+	p := reflect.ValueOf(v)
+	if p.Kind() != reflect.Pointer || p.IsNil() {
+		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
+	}
+	d := decoderPool.Get().(*decoder)
+	d.scanner = scanner{data: data}
+	i := d.begin()
+	if i >= 0 {
+		i = d.end(decoderOf(p.Type().Elem())(d, i, p.Elem()))
+	}
+	var err error
+	if i < 0 {
+		fault := d.fault
+		err = &fault
+	} else if d.wrong != nil {
+		d.wrong.Field = wayTo(data, d.wrongAt)
+		err = d.wrong
+	}
+	d.data, d.wrong = nil, nil
+	decoderPool.Put(d)
+	return err
+}
+
+// Decoders are pooled because they are handed to functions chosen at run time, so that they cannot live on the stack.
+var decoderPool = sync.Pool{New: func() any { return new(decoder) }}
+
+// A decoder is a scanner that remembers the first value of the wrong type.
+type decoder struct {
+	scanner
+	wrong   *TypeError // without its Field, which is found at the end
+	wrongAt int
+	words   words
+}
+
+// words remembers short strings: a stream says the same types, names and ids in every line, and each would be copied again.
+type words [256]string
+
+const longestWord = 40
+
+// word returns b as a string, the one of an earlier time if it is there.
+func (w *words) word(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	h := uint32(len(b))*0x9e3779b1 ^ uint32(b[0])<<16 ^ uint32(b[len(b)/2])<<8 ^ uint32(b[len(b)-1])
+	h *= 0x85ebca6b
+	slot := &w[h>>24]
+	if *slot != string(b) {
+		*slot = string(b)
+	}
+	return *slot
+}
+
+// A decodeFunc decodes the value at i into v and returns the index after it, as a [scanner]'s methods do.
+type decodeFunc func(d *decoder, i int, v reflect.Value) int
+
+// mismatch skips the value at i, which v cannot hold, and notes it. Null fits everything, and changes nothing.
+func (d *decoder) mismatch(i int, v reflect.Value) int {
+	end := d.value(i)
+	if end >= 0 && d.data[i] != 'n' {
+		d.note(i, v, kindOf(d.data[i]).String(), nil)
+	}
+	return end
+}
+
+func (d *decoder) note(i int, v reflect.Value, got string, err error) {
+	if d.wrong == nil {
+		d.wrong, d.wrongAt = &TypeError{Want: v.Type().String(), Got: got, err: err}, i
+	}
+}
+
+// wayTo names the value at offset: the keys and indexes that lead to it. To find it afterwards costs less than to keep
+// track of it in all the lines that are as they should be.
+func wayTo(data []byte, offset int) string {
+	var d Doc
+	if d.Parse(data) != nil {
+		return ""
+	}
+	way := ""
+	for n := d.Root(); n.Offset() < offset; {
+		var key, inner Node
+		index := -1
+		for k, v := range n.Members() {
+			if v.Offset() > offset {
+				break
+			}
+			key, inner = k, v
+			index++
+		}
+		switch {
+		case index < 0:
+			return way
+		case n.Kind() == Array:
+			way += "[" + strconv.Itoa(index) + "]"
+		case way == "":
+			way = key.Text()
+		default:
+			way += "." + key.Text()
+		}
+		n = inner
+	}
+	return way
+}
+
+func decodeString(d *decoder, i int, v reflect.Value) int {
+	if d.data[i] != '"' {
+		return d.mismatch(i, v)
+	}
+	near := d.data[:min(len(d.data), i+longestWord)]
+	if end, seen := run(near, i+1); end < len(near) && near[end] == '"' && seen&highs == 0 {
+		v.SetString(d.words.word(near[i+1 : end]))
+		return end + 1
+	}
+	s, end := d.text(i)
+	if end >= 0 {
+		v.SetString(s)
+	}
+	return end
+}
+
+func decodeBool(d *decoder, i int, v reflect.Value) int {
+	c := d.data[i]
+	if c != 't' && c != 'f' {
+		return d.mismatch(i, v)
+	}
+	end := d.atom(i)
+	if end >= 0 {
+		v.SetBool(c == 't')
+	}
+	return end
+}
+
+func decodeInt(d *decoder, i int, v reflect.Value) int {
+	lit, end := d.literal(i, v)
+	if lit == nil {
+		return end
+	}
+	if n, err := strconv.ParseInt(string(lit), 10, 64); err == nil && !v.OverflowInt(n) {
+		v.SetInt(n)
+	} else {
+		d.note(i, v, "number "+string(lit), nil)
+	}
+	return end
+}
+
+func decodeUint(d *decoder, i int, v reflect.Value) int {
+	lit, end := d.literal(i, v)
+	if lit == nil {
+		return end
+	}
+	if n, err := strconv.ParseUint(string(lit), 10, 64); err == nil && !v.OverflowUint(n) {
+		v.SetUint(n)
+	} else {
+		d.note(i, v, "number "+string(lit), nil)
+	}
+	return end
+}
+
+func decodeFloat(d *decoder, i int, v reflect.Value) int {
+	lit, end := d.literal(i, v)
+	if lit == nil {
+		return end
+	}
+	if f, err := strconv.ParseFloat(string(lit), v.Type().Bits()); err == nil && !v.OverflowFloat(f) {
+		v.SetFloat(f)
+	} else {
+		d.note(i, v, "number "+string(lit), nil)
+	}
+	return end
+}
+
+// literal returns the bytes of the number at i, or none if something else is there.
+func (d *decoder) literal(i int, v reflect.Value) (lit []byte, end int) {
+	if kindOf(d.data[i]) != Number {
+		return nil, d.mismatch(i, v)
+	}
+	if end = d.number(i); end < 0 {
+		return nil, end
+	}
+	return d.data[i:end], end
+}
+
+// decodeRaw copies the value as it stands, null too.
+func decodeRaw(d *decoder, i int, v reflect.Value) int {
+	end := d.value(i)
+	if end >= 0 {
+		v.SetBytes(append([]byte(nil), d.data[i:end]...))
+	}
+	return end
+}
+
+// A Span is a value as it stands in the text that it was decoded from, and good as long as that: what may be large and is
+// not always looked at.
+type Span []byte
+
+// Text returns a string's text, any other value as it stands, and nothing for null or none.
+func (s Span) Text() string {
+	if len(s) == 0 || s[0] == 'n' {
+		return ""
+	}
+	if text, ok := Unquote(s); ok {
+		return text
+	}
+	return string(s)
+}
+
+// Raw returns a copy of the value, nil for null or none.
+func (s Span) Raw() json.RawMessage {
+	if len(s) == 0 || s[0] == 'n' {
+		return nil
+	}
+	return append(json.RawMessage(nil), s...)
+}
+
+func decodeSpan(d *decoder, i int, v reflect.Value) int {
+	end := d.value(i)
+	if end >= 0 {
+		v.SetBytes(d.data[i:end:end])
+	}
+	return end
+}
+
+func decodeTime(d *decoder, i int, v reflect.Value) int {
+	if d.data[i] != '"' {
+		return d.mismatch(i, v)
+	}
+	end, _ := d.str(i)
+	if end < 0 {
+		return end
+	}
+	into := v.Addr().Interface().(*time.Time)
+	if t, ok := readTime(d.data[i+1 : end-1]); ok {
+		*into = t
+	} else if err := into.UnmarshalJSON(d.data[i:end]); err != nil {
+		d.note(i, v, "string", err)
+	}
+	return end
+}
+
+// decodeOther leaves the value to its own UnmarshalJSON or to encoding/json.
+func decodeOther(d *decoder, i int, v reflect.Value) int {
+	end := d.value(i)
+	if end < 0 {
+		return end
+	}
+	into, raw := v.Addr().Interface(), d.data[i:end]
+	var err error
+	if u, ok := into.(json.Unmarshaler); ok {
+		err = u.UnmarshalJSON(raw)
+	} else {
+		err = json.Unmarshal(raw, into)
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		d.note(i, reflect.Zero(wrong.Type), wrong.Value, nil)
+	} else if err != nil {
+		d.note(i, v, kindOf(raw[0]).String(), err)
+	}
+	return end
+}

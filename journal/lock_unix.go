@@ -1,0 +1,26 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// lock takes the journal for this open file. The system gives it back when the process dies. Closing the file would not be
+// enough: a child process that is just being started has it open too, until it becomes another program.
+func lock(f *os.File) (release func(), err error) {
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, locked(f.Name())
+		case err != syscall.EINTR:
+			return nil, fmt.Errorf("journal: cannot lock %s: %w", f.Name(), err)
+		}
+	}
+}

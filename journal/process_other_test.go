@@ -1,0 +1,5 @@
+//go:build !unix
+
+package journal
+
+func child(job, path string) {}
