@@ -17,6 +17,8 @@ import (
 //   - in the program's own streams, a decision that came while a sub-agent was at work, until its tool_use tells whose it was.
 type aictrlDecoder struct {
 	emit func(event.Event)
+	in   *aictrlIn // the line that is being read
+	bulk bool      // inputs and outputs are wanted
 	line time.Time // when the last line was written
 	at   time.Time // of what was told last: what was held back is told no earlier
 
@@ -65,11 +67,22 @@ const aictrlMost = 1024
 
 func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.emit = emit
-	var l aictrlIn
-	if err := wire.Unmarshal(line, &l); isSyntax(err) {
+	if d.in == nil {
+		d.in = new(aictrlIn)
+	}
+	l := d.in
+	*l = aictrlIn{}
+	if err := wire.Unmarshal(line, l); isSyntax(err) {
 		unread(emit, "aictrl", "not JSON")
 		return
 	}
+	d.read(l)
+	if l == d.step || l == d.message || l == d.failure {
+		d.in = nil // it is held
+	}
+}
+
+func (d *aictrlDecoder) read(l *aictrlIn) {
 	d.program = d.program || l.InvocationID != "" || l.Part.MessageID != ""
 	if d.session == "" && l.Type != "session_start" {
 		d.session = l.SessionID
@@ -117,7 +130,7 @@ func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 }
 
 // other reads what is told at once, whatever is open.
-func (d *aictrlDecoder) other(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) other(h event.Header, l *aictrlIn) {
 	switch l.Type {
 	case "session_start":
 		d.start(h, l)
@@ -162,7 +175,7 @@ func (d *aictrlDecoder) other(h event.Header, l aictrlIn) {
 			unread(d.emit, "aictrl", "a second session_error: %s", clip(l.Message))
 			return
 		}
-		d.failure = &l
+		d.failure = l
 	case "session_complete":
 		d.complete(h, l)
 	case "invocation_complete":
@@ -201,9 +214,9 @@ func (d *aictrlDecoder) catchUp() {
 	d.ahead = nil
 }
 
-func (d *aictrlDecoder) start(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) start(h event.Header, l *aictrlIn) {
 	d.rest()
-	*d = aictrlDecoder{emit: d.emit, line: d.line, at: d.at, program: d.program, session: l.SessionID}
+	*d = aictrlDecoder{emit: d.emit, in: d.in, bulk: d.bulk, line: d.line, at: d.at, program: d.program, session: l.SessionID}
 	h.Session = l.SessionID
 	b := event.RunStarted{Format: event.Format, Model: l.Model, Profile: l.Agent, Rules: l.Permissions}
 	if i := strings.IndexByte(l.Model, '/'); i > 0 {
@@ -232,16 +245,16 @@ func (d *aictrlDecoder) child(h event.Header, session, parent string) event.Head
 }
 
 // permission reads a decision. If it names a call that nobody told yet, it tells that too.
-func (d *aictrlDecoder) permission(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) permission(h event.Header, l *aictrlIn) {
 	if d.program && len(d.agents) > 0 && l.CallID != "" && (l.SessionID == "" || l.SessionID == d.session) && len(d.doubt) < aictrlMost {
-		d.doubt = append(d.doubt, aictrlDecision{l, h})
+		d.doubt = append(d.doubt, aictrlDecision{*l, h})
 		return
 	}
 	d.decide(d.of(h, l.SessionID), l)
 }
 
-func (d *aictrlDecoder) decide(h event.Header, l aictrlIn) {
-	a := event.GateAnswer{Tool: first(l.Tool, l.Permission), Permission: first(l.Permission, l.Tool), Patterns: l.Patterns, Input: aictrlGiven(l.Input)}
+func (d *aictrlDecoder) decide(h event.Header, l *aictrlIn) {
+	a := event.GateAnswer{Tool: first(l.Tool, l.Permission), Permission: first(l.Permission, l.Tool), Patterns: l.Patterns, Input: tidy(wire.Span(l.Input))}
 	rejected := l.Type == "permission_rejected"
 	if h.Call = l.CallID; h.Call != "" {
 		c := d.call(h, a.Tool, a.Input)
@@ -254,14 +267,6 @@ func (d *aictrlDecoder) decide(h event.Header, l aictrlIn) {
 	}
 	a.By = event.ByRule
 	d.tell(h, event.GateAllowed(a))
-}
-
-// aictrlGiven is what a value that may be null says.
-func aictrlGiven(raw event.Raw) event.Raw {
-	if string(raw) == "null" {
-		return nil
-	}
-	return raw
 }
 
 // call returns the open call that the header names, and tells it if it is new.
@@ -284,7 +289,7 @@ func (d *aictrlDecoder) settle() {
 	doubt := d.doubt
 	d.doubt = nil
 	for _, p := range doubt {
-		d.decide(p.h, p.line)
+		d.decide(p.h, &p.line)
 	}
 }
 
@@ -306,22 +311,25 @@ func (d *aictrlDecoder) claim(h event.Header, tool string) {
 	for _, p := range mine {
 		at := h
 		at.At = p.h.At
-		d.decide(at, p.line)
+		d.decide(at, &p.line)
 	}
 }
 
-func (d *aictrlDecoder) toolUse(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) toolUse(h event.Header, l *aictrlIn) {
 	p := &l.Part
 	h = d.of(h, p.SessionID)
-	given := input(p.State.Input)
-	if h.Call = p.CallID; h.Call == "" {
+	var given event.Raw
+	if h.Call = p.CallID; d.bulk || h.Call == "" {
+		given = input(p.State.Input)
+	}
+	if h.Call == "" {
 		h.Call = d.nameless(h, p.Tool, given)
 	}
 	d.claim(h, p.Tool)
 	c := d.call(h, p.Tool, given)
 	denied := c.denied
 	d.calls = slices.DeleteFunc(d.calls, func(o aictrlOpen) bool { return o.agent == h.Agent && o.id == h.Call })
-	end := p.toolEnd(denied)
+	end := p.toolEnd(denied, d.bulk)
 	d.tell(h, end)
 	if h.Top() {
 		if _, ok := end.(event.ToolDenied); ok {

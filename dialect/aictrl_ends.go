@@ -38,14 +38,14 @@ func aictrlCutReason(text, what string) (why string, ok bool) {
 	return strings.CutPrefix(rest, ": ")
 }
 
-func (d *aictrlDecoder) stepFinish(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) stepFinish(h event.Header, l *aictrlIn) {
 	d.open = false
 	if m := d.message; m != nil && m.MessageID == l.Part.MessageID {
 		d.message = nil
 		d.endTurn(h, m)
 		return
 	}
-	d.step = &l
+	d.step = l
 }
 
 // closeStep ends a turn whose message did not come: the model did not finish it, unless the step says otherwise.
@@ -60,11 +60,11 @@ func (d *aictrlDecoder) closeStep() {
 }
 
 // messageComplete ends the turn whose step was finished, or is about to be. Some versions tell a message twice, or a child's.
-func (d *aictrlDecoder) messageComplete(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) messageComplete(h event.Header, l *aictrlIn) {
 	if s := d.step; s != nil {
 		if s.Part.MessageID == l.MessageID || s.Part.MessageID == "" || l.MessageID == "" {
 			d.step = nil
-			d.endTurn(h, &l)
+			d.endTurn(h, l)
 			return
 		}
 		d.closeStep()
@@ -73,15 +73,15 @@ func (d *aictrlDecoder) messageComplete(h event.Header, l aictrlIn) {
 	b := l.ended()
 	switch {
 	case b.Finish == event.FinishError:
-		d.stray(h, &l)
+		d.stray(h, l)
 	case l.MessageID == "" && (len(d.agents) > 0 || d.open && d.last != nil && d.last.Profile != b.Profile):
 		unread(d.emit, "aictrl", "a message_complete of %s, which may be a sub-agent's", clip(l.Agent))
 	case !d.open && d.last != nil && d.lastID == l.MessageID && aictrlSame(*d.last, b):
 		unread(d.emit, "aictrl", "a message_complete that was told before")
 	case d.open || l.MessageID != "":
-		d.message = &l
+		d.message = l
 	default:
-		d.stray(h, &l)
+		d.stray(h, l)
 	}
 }
 
@@ -160,10 +160,10 @@ func (d *aictrlDecoder) rest() {
 	d.catchUp()
 }
 
-func (d *aictrlDecoder) complete(h event.Header, l aictrlIn) {
+func (d *aictrlDecoder) complete(h event.Header, l *aictrlIn) {
 	d.rest()
 	text := text(l.Error)
-	end := event.RunEnd{Duration: aictrlCount(l.DurationMs)}
+	end := event.RunEnd{Duration: tokens(l.DurationMs)}
 	d.ended = true
 	if f := d.failure; f != nil {
 		d.failure = nil

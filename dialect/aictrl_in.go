@@ -10,7 +10,7 @@ import (
 // aictrlIn is a line as one may come: the specification's form, and what the program really writes.
 type aictrlIn struct {
 	Type         string       `json:"type"`
-	Timestamp    *float64     `json:"timestamp"`
+	Timestamp    wire.Num     `json:"timestamp"`
 	SessionID    string       `json:"sessionID"`
 	InvocationID string       `json:"invocationID"`
 	Part         aictrlPartIn `json:"part"`
@@ -27,8 +27,8 @@ type aictrlIn struct {
 	Cost       event.Raw      `json:"cost"`
 	Tokens     aictrlTokensIn `json:"tokens"`
 	Context    struct {
-		Used  *float64 `json:"used"`
-		Limit *float64 `json:"limit"`
+		Used  wire.Num `json:"used"`
+		Limit wire.Num `json:"limit"`
 	} `json:"context"`
 	Finish string `json:"finish"`
 	Status string `json:"status"`
@@ -54,7 +54,7 @@ type aictrlIn struct {
 	Reason          string    `json:"reason"`
 	Code            event.Raw `json:"code"`
 	Message         string    `json:"message"`
-	DurationMs      *float64  `json:"durationMs"`
+	DurationMs      wire.Num  `json:"durationMs"`
 }
 
 type aictrlPartIn struct {
@@ -67,11 +67,11 @@ type aictrlPartIn struct {
 	Tool      string `json:"tool"`
 	State     struct {
 		Status   string       `json:"status"`
-		Input    event.Raw    `json:"input"`
-		Output   event.Raw    `json:"output"`
-		Error    event.Raw    `json:"error"`
+		Input    wire.Span    `json:"input"`
+		Output   wire.Span    `json:"output"`
+		Error    wire.Span    `json:"error"`
 		Title    string       `json:"title"`
-		Metadata event.Raw    `json:"metadata"`
+		Metadata wire.Span    `json:"metadata"`
 		Time     aictrlTimeIn `json:"time"`
 	} `json:"state"`
 	Time     aictrlTimeIn `json:"time"`
@@ -86,44 +86,36 @@ type aictrlPartIn struct {
 }
 
 type aictrlTimeIn struct {
-	Start *float64 `json:"start"`
-	End   *float64 `json:"end"`
+	Start wire.Num `json:"start"`
+	End   wire.Num `json:"end"`
 }
 
 type aictrlTokensIn struct {
-	Input     *float64 `json:"input"`
-	Output    *float64 `json:"output"`
-	Reasoning *float64 `json:"reasoning"`
+	Input     wire.Num `json:"input"`
+	Output    wire.Num `json:"output"`
+	Reasoning wire.Num `json:"reasoning"`
 	Cache     struct {
-		Read  *float64 `json:"read"`
-		Write *float64 `json:"write"`
+		Read  wire.Num `json:"read"`
+		Write wire.Num `json:"write"`
 	} `json:"cache"`
 }
 
 func (t aictrlTokensIn) usage() event.Usage {
 	return event.Usage{
-		Input: aictrlCount(t.Input), Output: aictrlCount(t.Output), Reasoning: aictrlCount(t.Reasoning),
-		CacheRead: aictrlCount(t.Cache.Read), CacheWrite: aictrlCount(t.Cache.Write),
+		Input: tokens(t.Input), Output: tokens(t.Output), Reasoning: tokens(t.Reasoning),
+		CacheRead: tokens(t.Cache.Read), CacheWrite: tokens(t.Cache.Write),
 	}
-}
-
-// aictrlCount reads a number of things, if it can be one.
-func aictrlCount(n *float64) *int64 {
-	if n == nil || *n < 0 || *n > 1e15 {
-		return nil
-	}
-	return new(int64(*n))
 }
 
 // aictrlCostOf reads a cost: an object by the specification, one number from the program.
 func aictrlCostOf(raw event.Raw) event.Cost {
 	var c struct {
-		Input  *float64 `json:"input"`
-		Output *float64 `json:"output"`
-		Total  *float64 `json:"total"`
+		Input  wire.Num `json:"input"`
+		Output wire.Num `json:"output"`
+		Total  wire.Num `json:"total"`
 		Cache  struct {
-			Read  *float64 `json:"read"`
-			Write *float64 `json:"write"`
+			Read  wire.Num `json:"read"`
+			Write wire.Num `json:"write"`
 		} `json:"cache"`
 	}
 	if len(raw) > 0 && raw[0] != '{' {
@@ -131,13 +123,9 @@ func aictrlCostOf(raw event.Raw) event.Cost {
 	} else {
 		_ = wire.Unmarshal(raw, &c)
 	}
-	cost := event.Cost{Total: c.Total, Input: c.Input, Output: c.Output, CacheRead: c.Cache.Read, CacheWrite: c.Cache.Write}
-	for _, n := range []**float64{&cost.Total, &cost.Input, &cost.Output, &cost.CacheRead, &cost.CacheWrite} {
-		if *n != nil && **n < 0 {
-			*n = nil
-		}
+	return event.Cost{
+		Total: dollars(c.Total), Input: dollars(c.Input), Output: dollars(c.Output), CacheRead: dollars(c.Cache.Read), CacheWrite: dollars(c.Cache.Write),
 	}
-	return cost
 }
 
 // ended is what a message_complete says of its turn.
@@ -149,9 +137,9 @@ func (l *aictrlIn) ended() event.TurnEnded {
 	if l.Status == "error" || l.Status == "aborted" {
 		b.Finish = event.FinishError
 	}
-	if limit := aictrlCount(l.Context.Limit); limit != nil && *limit > 0 {
+	if limit := tokens(l.Context.Limit); limit != nil && *limit > 0 {
 		b.Context.Limit = *limit
-		if used := aictrlCount(l.Context.Used); used != nil {
+		if used := tokens(l.Context.Used); used != nil {
 			b.Context.Used = *used
 		}
 	}
@@ -171,20 +159,24 @@ func aictrlSame(a, b event.TurnEnded) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// toolEnd reads how a call ended.
-func (p *aictrlPartIn) toolEnd(denied bool) event.Body {
+// toolEnd reads how a call ended; its output and metadata only if bulk is wanted.
+func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
 	s := &p.State
-	end := event.ToolEnd{Name: p.Tool, Title: s.Title, Output: text(s.Output), Start: moment(s.Time.Start), End: moment(s.Time.End)}
+	end := event.ToolEnd{Name: p.Tool, Title: s.Title, Start: moment(s.Time.Start), End: moment(s.Time.End)}
 	var d wire.Doc
 	if d.Parse(s.Metadata) == nil && d.Root().Kind() == wire.Object {
-		end.Metadata = aictrlRest(d.Root())
 		if code, ok := d.Root().Get("exit").Int(); ok {
 			end.Exit = new(int(code))
 		}
 		end.Truncated, _ = d.Root().Get("truncated").Bool()
-		end.Output = first(end.Output, d.Root().Get("output").Text())
+		if bulk {
+			end.Metadata = aictrlRest(d.Root())
+			end.Output = first(s.Output.Text(), d.Root().Get("output").Text())
+		}
+	} else if bulk {
+		end.Output = s.Output.Text()
 	}
-	end.Error = text(s.Error)
+	end.Error = s.Error.Text()
 	if s.Status == "error" {
 		return aictrlFailed(end, denied)
 	}
@@ -210,5 +202,5 @@ func aictrlRest(n wire.Node) event.Raw {
 	if len(dst) == 1 {
 		return nil
 	}
-	return append(dst, '}')
+	return tidy(append(dst, '}'))
 }

@@ -1,8 +1,6 @@
 package dialect
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
@@ -11,6 +9,8 @@ import (
 
 // aionrsDecoder remembers what is open, and how the stream may end: it has no line that says so.
 type aionrsDecoder struct {
+	in      aionrsIn
+	bulk    bool // inputs and outputs are wanted
 	session string
 	begun   bool // ready, or a message
 	open    bool
@@ -45,14 +45,14 @@ type aionrsIn struct {
 	Tool   struct {
 		Name        string      `json:"name"`
 		Category    event.Class `json:"category"`
-		Args        event.Raw   `json:"args"`
+		Args        wire.Span   `json:"args"`
 		Description string      `json:"description"`
 	} `json:"tool"`
 	ToolName   string    `json:"tool_name"`
 	Status     string    `json:"status"`
-	Output     event.Raw `json:"output"`
+	Output     wire.Span `json:"output"`
 	OutputType string    `json:"output_type"`
-	Metadata   event.Raw `json:"metadata"`
+	Metadata   wire.Span `json:"metadata"`
 	Reason     string    `json:"reason"`
 	Usage      struct {
 		Input      *int64 `json:"input_tokens"`
@@ -67,9 +67,10 @@ type aionrsIn struct {
 }
 
 func (a *aionrsDecoder) Decode(line []byte, emit func(event.Event)) {
-	var l aionrsIn
+	a.in = aionrsIn{}
+	l := &a.in
 	a.cut, a.fatal = false, nil
-	if err := wire.Unmarshal(line, &l); isSyntax(err) {
+	if err := wire.Unmarshal(line, l); isSyntax(err) {
 		a.cut = len(line) > 0 && line[0] == '{'
 		unread(emit, "aionrs", "not JSON")
 		return
@@ -143,7 +144,7 @@ func (a *aionrsDecoder) start(msg string) {
 	a.begun, a.open, a.msg, a.failed, a.calls = true, true, msg, nil, nil
 }
 
-func (a *aionrsDecoder) ready(l aionrsIn, tell func(event.Body)) {
+func (a *aionrsDecoder) ready(l *aionrsIn, tell func(event.Body)) {
 	a.begun = true
 	// Later versions than the document's count usage from the start of the session; they say their own version here.
 	a.running = l.Version != "" && !strings.HasPrefix(l.Version, "0.1.")
@@ -155,7 +156,7 @@ func (a *aionrsDecoder) ready(l aionrsIn, tell func(event.Body)) {
 }
 
 // tool reads a line about a call. That the client has answered is told by what follows its question.
-func (a *aionrsDecoder) tool(l aionrsIn, tell func(event.Body)) {
+func (a *aionrsDecoder) tool(l *aionrsIn, tell func(event.Body)) {
 	c := a.calls[l.CallID]
 	fresh := c == nil
 	if fresh {
@@ -170,7 +171,10 @@ func (a *aionrsDecoder) tool(l aionrsIn, tell func(event.Body)) {
 	c.asked = false
 	switch l.Type {
 	case "tool_request":
-		in := input(tidy(l.Tool.Args))
+		var in event.Raw
+		if a.bulk {
+			in = input(l.Tool.Args)
+		}
 		switch {
 		case fresh:
 			tell(event.ToolCalled{Name: l.Tool.Name, Class: l.Tool.Category, Input: in, Description: l.Tool.Description})
@@ -192,7 +196,10 @@ func (a *aionrsDecoder) tool(l aionrsIn, tell func(event.Body)) {
 		tell(event.ToolStarted{Name: c.name})
 	case "tool_result":
 		delete(a.calls, l.CallID)
-		end := event.ToolEnd{Name: c.name, Output: text(l.Output), Type: l.OutputType, Metadata: tidy(l.Metadata)}
+		end := event.ToolEnd{Name: c.name, Type: l.OutputType}
+		if a.bulk {
+			end.Output, end.Metadata = l.Output.Text(), tidy(l.Metadata)
+		}
 		if asked {
 			tell(allowed)
 		}
@@ -213,29 +220,9 @@ func (a *aionrsDecoder) tool(l aionrsIn, tell func(event.Body)) {
 	}
 }
 
-// tidy returns a value, if it is not null, without keys that come twice and bytes that are not UTF-8: what is carried as it
-// stands must be fit to stand in any line.
-func tidy(raw event.Raw) event.Raw {
-	var d wire.Doc
-	if len(raw) == 0 || d.Parse(raw) != nil || d.Root().Kind() == wire.Null {
-		return nil
-	}
-	_, bad := d.InvalidUTF8()
-	if _, _, twice := d.Doubled(); !bad && !twice {
-		return raw
-	}
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil {
-		return nil
-	}
-	return wire.Append(nil, v)
-}
-
 // error reads an error. One of the open stream, or of no message while one is open, is why its reply fails, unless the model
 // goes on; one outside may be why the run does.
-func (a *aionrsDecoder) error(l aionrsIn, tell func(event.Body)) {
+func (a *aionrsDecoder) error(l *aionrsIn, tell func(event.Body)) {
 	var f struct {
 		Code      string `json:"code"`
 		Message   string `json:"message"`
@@ -273,7 +260,7 @@ func (a *aionrsDecoder) error(l aionrsIn, tell func(event.Body)) {
 }
 
 // used is what a reply used.
-func (a *aionrsDecoder) used(l aionrsIn) event.Usage {
+func (a *aionrsDecoder) used(l *aionrsIn) event.Usage {
 	u := event.Usage{Input: l.Usage.Input, Output: l.Usage.Output, CacheRead: l.Usage.CacheRead, CacheWrite: l.Usage.CacheWrite}
 	if !a.running {
 		return u

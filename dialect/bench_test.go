@@ -29,9 +29,9 @@ func BenchmarkRead(b *testing.B) {
 		}
 		var doc wire.Doc
 		run("parse", func(line []byte) { _ = doc.Parse(line) })
-		dec := d.decoder()
+		dec := d.decoder(false)
 		run("decode", func(line []byte) { dec.Decode(line, func(event.Event) {}) })
-		s := NewStream(d, StreamOptions{Bare: true})
+		s := NewStream(d, StreamOptions{Lean: true})
 		run("stream", func(line []byte) { s.Line(line, false, func(event.Event) {}) })
 		l := NewLinter(d, func(Diagnostic) {})
 		run("lint", func(line []byte) { l.Line(line, false) })

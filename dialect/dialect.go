@@ -29,16 +29,16 @@ type Dialect struct {
 	Doc  string // one sentence
 
 	encoder func(Options) Encoder
-	decoder func() Decoder
-	shapes  func() *shapes      // what its lines look like
-	checker func() checker      // what may follow what
-	rules   []Rule              // that the checker has
-	losses  []Loss              // what it has no word for
-	score   func(wire.Node) int // how much a line looks like one of its own
+	decoder func(bulk bool) Decoder // bulk: inputs and outputs of calls are wanted
+	shapes  func() *shapes          // what its lines look like
+	checker func() checker          // what may follow what
+	rules   []Rule                  // that the checker has
+	losses  []Loss                  // what it has no word for
+	score   func(wire.Node) int     // how much a line looks like one of its own
 }
 
 // dialects is the table of contents.
-var dialects = []*Dialect{&native, &aictrl, &grok, &enso, &aionrs}
+var dialects = []*Dialect{&native, &aictrl, &grok, &avenor, &enso, &aionrs}
 
 // All returns every dialect.
 func All() []*Dialect { return slices.Clone(dialects) }
@@ -114,7 +114,7 @@ func (d *Dialect) NewEncoder(o Options) Encoder {
 func (d *Dialect) Key() string { return d.shapes().key }
 
 // NewDecoder returns a decoder of the dialect. Most want a [Stream] around it.
-func (d *Dialect) NewDecoder() Decoder { return d.decoder() }
+func (d *Dialect) NewDecoder() Decoder { return d.decoder(true) }
 
 // Recognise says which dialect the beginning of a stream is in, or nil.
 func Recognise(head []byte) *Dialect {

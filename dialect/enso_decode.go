@@ -12,6 +12,7 @@ import (
 // ensoDecoder remembers whose lines come, which calls are open, and how the run stands.
 type ensoDecoder struct {
 	in      ensoIn
+	bulk    bool // inputs and outputs are wanted
 	session string
 	agents  ensoNest
 	calls   []ensoOpen // that are open, in all agents
@@ -66,17 +67,17 @@ type ensoIn struct {
 	Content  string    `json:"content"`
 	Text     string    `json:"text"`
 	Name     string    `json:"name"`
-	Args     event.Raw `json:"args"`
-	Result   event.Raw `json:"result"`
+	Args     wire.Span `json:"args"`
+	Result   wire.Span `json:"result"`
 	Display  string    `json:"display"`
 	Error    event.Raw `json:"error"`
 	Denied   bool      `json:"denied"`
 	Reason   string    `json:"reason"`
 	Summary  string    `json:"summary"`
-	Before   *float64  `json:"before_tokens"`
-	After    *float64  `json:"after_tokens"`
+	Before   wire.Num  `json:"before_tokens"`
+	After    wire.Num  `json:"after_tokens"`
 	ParentID string    `json:"parent_id"`
-	Depth    *float64  `json:"depth"`
+	Depth    wire.Num  `json:"depth"`
 	Prompt   string    `json:"prompt"`
 	Role     string    `json:"role"`
 	Message  string    `json:"message"`
@@ -138,7 +139,7 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 		}
 		d.refused = append(d.refused, ensoOpen{agent: h.Agent, name: l.Tool})
 	case "compacted":
-		tell(event.Compacted{Reason: l.Reason, Summary: l.Summary, Before: ensoTokens(l.Before), After: ensoTokens(l.After)})
+		tell(event.Compacted{Reason: l.Reason, Summary: l.Summary, Before: tokens(l.Before), After: tokens(l.After)})
 	case "agent_start":
 		d.agentStart(l, emit)
 	case "agent_end":
@@ -219,7 +220,11 @@ func (d *ensoDecoder) callStart(h event.Header, l *ensoIn, emit func(event.Event
 	}
 	d.drop(h.Agent, h.Call)
 	d.calls = append(d.calls, ensoOpen{h.Agent, h.Call, l.Name})
-	emit(event.Event{Header: h, Body: event.ToolCalled{Name: l.Name, Input: input(l.Args)}})
+	called := event.ToolCalled{Name: l.Name}
+	if d.bulk {
+		called.Input = input(l.Args)
+	}
+	emit(event.Event{Header: h, Body: called})
 	if d.wasRefused(h.Agent, l.Name) {
 		emit(event.Event{Header: h, Body: event.GateDenied{Tool: l.Name, By: event.ByNobody}})
 	}
@@ -246,7 +251,10 @@ func (d *ensoDecoder) callEnd(h event.Header, l *ensoIn, emit func(event.Event))
 		h.Session = ""
 	}
 	d.drop(h.Agent, h.Call)
-	end := event.ToolEnd{Name: l.Name, Output: text(l.Result), Error: text(l.Error), Title: l.Display}
+	end := event.ToolEnd{Name: l.Name, Error: text(l.Error), Title: l.Display}
+	if d.bulk {
+		end.Output = l.Result.Text()
+	}
 	told := func(b event.Body) { emit(event.Event{Header: h, Body: b}) }
 	reason, cancelled := strings.CutPrefix(end.Error, ensoCancelled)
 	switch {
@@ -349,11 +357,11 @@ func (d *ensoDecoder) agentStart(l *ensoIn, emit func(event.Event)) {
 
 // parent finds who started an agent: the one that the line names, else the last one that is as deep as it must be.
 func (d *ensoDecoder) parent(l *ensoIn) *ensoAgent {
-	if p := d.agents.owner(l.ParentID, true); p != nil || l.Depth == nil {
+	if p := d.agents.owner(l.ParentID, true); p != nil || !l.Depth.OK {
 		return p
 	}
 	for i := len(d.agents) - 1; i >= 0; i-- {
-		if float64(d.agents[i].depth) == *l.Depth-1 {
+		if float64(d.agents[i].depth) == l.Depth.Value-1 {
 			return &d.agents[i]
 		}
 	}
@@ -373,14 +381,6 @@ func (d *ensoDecoder) agentEnd(l *ensoIn, emit func(event.Event)) {
 	d.refused = slices.DeleteFunc(d.refused, inside)
 	d.agents = d.agents.remove(path)
 	emit(event.Event{Header: event.Header{Agent: path}, Body: event.AgentEnded{Parent: l.ParentID, Error: text(l.Error)}})
-}
-
-// ensoTokens returns a number of tokens, if it is one.
-func ensoTokens(n *float64) *int64 {
-	if n == nil || *n < 0 || *n > 1e15 {
-		return nil
-	}
-	return new(int64(*n))
 }
 
 // Ended says whether session_end came.

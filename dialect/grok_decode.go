@@ -1,8 +1,6 @@
 package dialect
 
 import (
-	"errors"
-
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
 )
@@ -10,6 +8,7 @@ import (
 // grokDecoder remembers how the stream may end: it has no line that says so.
 type grokDecoder struct {
 	in      grokIn
+	bulk    bool // inputs and outputs are wanted
 	session string
 	at      event.Header
 	steps   int
@@ -23,31 +22,31 @@ type grokDecoder struct {
 type grokIn struct {
 	Type      string   `json:"type"`
 	SessionID string   `json:"sessionID"`
-	Timestamp *float64 `json:"timestamp"`
+	Timestamp wire.Num `json:"timestamp"`
 	Text      string   `json:"text"`
 	ToolCall  struct {
 		ID       string    `json:"id"`
 		Name     string    `json:"name"`
-		Args     event.Raw `json:"args"`
+		Args     wire.Span `json:"args"`
 		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
+			Name      string    `json:"name"`
+			Arguments wire.Span `json:"arguments"`
 		} `json:"function"`
 	} `json:"toolCall"`
 	ToolResult struct {
 		Success bool      `json:"success"`
-		Output  event.Raw `json:"output"`
-		Error   event.Raw `json:"error"`
+		Output  wire.Span `json:"output"`
+		Error   wire.Span `json:"error"`
 	} `json:"toolResult"`
 	Timing struct {
-		StartedAt  *float64 `json:"startedAt"`
-		FinishedAt *float64 `json:"finishedAt"`
+		StartedAt  wire.Num `json:"startedAt"`
+		FinishedAt wire.Num `json:"finishedAt"`
 	} `json:"timing"`
 	FinishReason string `json:"finishReason"`
 	Usage        *struct {
 		InputTokens  *int64   `json:"inputTokens"`
 		OutputTokens *int64   `json:"outputTokens"`
-		CostUsdTicks *float64 `json:"costUsdTicks"`
+		CostUsdTicks wire.Num `json:"costUsdTicks"`
 	} `json:"usage"`
 	Message string `json:"message"`
 }
@@ -81,8 +80,8 @@ func (g *grokDecoder) Decode(line []byte, emit func(event.Event)) {
 		g.finish = end.Finish
 		if u := l.Usage; u != nil {
 			end.Usage = event.Usage{Input: u.InputTokens, Output: u.OutputTokens}
-			if u.CostUsdTicks != nil {
-				end.Cost.Total = new(*u.CostUsdTicks / 1e6)
+			if u.CostUsdTicks.OK {
+				end.Cost.Total = new(u.CostUsdTicks.Value / 1e6)
 			}
 		}
 		tell(end)
@@ -97,21 +96,27 @@ func (g *grokDecoder) Decode(line []byte, emit func(event.Event)) {
 func (g *grokDecoder) toolUse(h event.Header, l *grokIn, emit func(event.Event)) {
 	g.calls++
 	c := l.ToolCall
-	call := event.ToolCalled{Name: c.Name, Input: input(c.Args)}
-	if c.Function.Name != "" {
-		call = event.ToolCalled{Name: c.Function.Name, Input: parsed(c.Function.Arguments)}
+	call := event.ToolCalled{Name: first(c.Function.Name, c.Name)}
+	switch {
+	case !g.bulk:
+	case c.Function.Name != "":
+		call.Input = tidy(wire.Span(parsed(c.Function.Arguments.Text())))
+	default:
+		call.Input = input(c.Args)
 	}
 	h.Call = first(c.ID, numbered("call", g.calls))
 	emit(event.Event{Header: h, Body: call})
 	end := event.ToolEnd{
-		Name: call.Name, Output: text(l.ToolResult.Output),
-		Start: moment(l.Timing.StartedAt), End: moment(l.Timing.FinishedAt),
+		Name: call.Name, Start: moment(l.Timing.StartedAt), End: moment(l.Timing.FinishedAt),
+	}
+	if g.bulk {
+		end.Output = l.ToolResult.Output.Text()
 	}
 	if l.ToolResult.Success {
 		emit(event.Event{Header: h, Body: event.ToolDone(end)})
 		return
 	}
-	if e := text(l.ToolResult.Error); e != end.Output {
+	if e := l.ToolResult.Error.Text(); e != end.Output {
 		end.Error = e
 	}
 	emit(event.Event{Header: h, Body: event.ToolFailed(end)})
@@ -136,7 +141,8 @@ func (g *grokDecoder) Close(emit func(event.Event)) {
 	}
 }
 
+// isSyntax says whether a line is not JSON; a field of another type is only left empty.
 func isSyntax(err error) bool {
-	var s *wire.SyntaxError
-	return errors.As(err, &s)
+	_, ok := err.(*wire.SyntaxError)
+	return ok
 }

@@ -227,16 +227,23 @@ type recent struct {
 	next int
 }
 
+const recentIDs = 4096
+
 // add remembers id and says whether it was there already.
 func (r *recent) add(id string) bool {
 	if r.ids[id] {
 		return true
 	}
 	if r.ids == nil {
-		r.ids, r.ring = map[string]bool{}, make([]string, 4096)
+		r.ids = map[string]bool{}
+	}
+	r.ids[id] = true
+	if len(r.ring) < recentIDs {
+		r.ring = append(r.ring, id)
+		return false
 	}
 	delete(r.ids, r.ring[r.next])
-	r.ids[id], r.ring[r.next] = true, id
-	r.next = (r.next + 1) % len(r.ring)
+	r.ring[r.next] = id
+	r.next = (r.next + 1) % recentIDs
 	return false
 }

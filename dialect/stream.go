@@ -21,19 +21,27 @@ type Stream struct {
 	of      uint64 // of the line that is being read
 	at      int    // its number
 	emit    func(event.Event)
+
+	// What is passed on with every line, made once.
+	toldTo   func(event.Event)
+	numberTo func(event.Event)
+	bare     event.Body
 }
 
 // StreamOptions are how a stream is read. The zero value keeps every line and mends what is broken.
 type StreamOptions struct {
 	After    uint64 // number events after this one; a native stream keeps its own numbers
 	NoOrigin bool   // do not give the lines themselves as foreign events
-	Bare     bool   // give them without their text, for who only counts
+	Lean     bool   // leave out what is bulky: the text of foreign events, inputs and outputs of calls
 	AsTold   bool   // do not mend: give what the lines say, as they say it
 }
 
 // NewStream reads lines in dialect d.
 func NewStream(d *Dialect, o StreamOptions) *Stream {
-	return &Stream{dialect: d, opt: o, dec: d.decoder(), mend: event.Mender{Program: d.Name}, seq: o.After}
+	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name}, seq: o.After}
+	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(e) }
+	s.bare = event.Foreign{Dialect: d.Name}
+	return s
 }
 
 // Line reads one line, without its newline, and gives the events that it says. Torn says that it had no newline.
@@ -42,20 +50,21 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 	s.emit = emit
 	s.of = 0
 	if s.dialect != &native && !s.opt.NoOrigin {
-		f := event.Foreign{Dialect: s.dialect.Name}
-		if !s.opt.Bare {
-			f = event.NewForeign(s.dialect.Name, line)
+		body := s.bare
+		if !s.opt.Lean || torn {
+			f := event.NewForeign(s.dialect.Name, line)
+			f.Torn = torn
+			body = f
 		}
-		f.Torn = torn
-		s.of = s.number(event.Event{Body: f})
+		s.of = s.number(event.Event{Body: body})
 	}
-	s.dec.Decode(trim(line, s.at == 1), s.told)
+	s.dec.Decode(trim(line, s.at == 1), s.toldTo)
 }
 
 // Close gives what the end of the stream says, and what is missing.
 func (s *Stream) Close(emit func(event.Event)) {
 	s.emit = emit
-	s.dec.Close(s.told)
+	s.dec.Close(s.toldTo)
 	if !s.opt.AsTold {
 		last := s.of
 		s.of = 0
@@ -85,7 +94,7 @@ func (s *Stream) told(e event.Event) {
 		s.number(e)
 		return
 	}
-	s.mend.Put(e, func(e event.Event) { s.number(e) })
+	s.mend.Put(e, s.numberTo)
 }
 
 // number gives the event its number, unless it has one.

@@ -5,9 +5,8 @@ import (
 	"github.com/sluice-dev/sluice/internal/wire"
 )
 
-var native = Dialect{Name: "native", Doc: "x", encoder: func(o Options) Encoder { return &tmpEnc{o: o} }, decoder: func() Decoder { return &tmpDec{} },
+var native = Dialect{Name: "native", Doc: "x", encoder: func(o Options) Encoder { return &tmpEnc{o: o} }, decoder: func(bulk bool) Decoder { return &tmpDec{} },
 	shapes: func() *shapes { return &shapes{key: "kind"} }, checker: func() checker { return tmpCheck{} }, score: func(n wire.Node) int { return 0 }}
-var avenor Dialect
 
 type tmpEnc struct {
 	o   Options

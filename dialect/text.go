@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -49,16 +51,36 @@ func arguments(input event.Raw) event.Raw {
 	return append(dst, '}')
 }
 
-// input is the way back from arguments.
-func input(args event.Raw) event.Raw {
+// input is the way back from arguments: a copy of what a line gives.
+func input(args wire.Span) event.Raw {
+	raw := tidy(args)
 	var d wire.Doc
-	if len(args) == 0 || d.Parse(args) != nil {
-		return nil
+	if raw == nil || raw[0] != '{' || d.Parse(raw) != nil {
+		return raw
 	}
 	if n := d.Root(); n.Len() == 1 && n.Get(rawKey).Kind() == wire.String {
 		return event.Raw(n.Get(rawKey).Raw())
 	}
-	return args
+	return raw
+}
+
+// tidy copies a value of a line. What may be carried on is valid UTF-8 and has no key twice; null is nothing.
+func tidy(span wire.Span) event.Raw {
+	var d wire.Doc
+	if len(span) == 0 || d.Parse(span) != nil || d.Root().Kind() == wire.Null {
+		return nil
+	}
+	_, bad := d.InvalidUTF8()
+	if _, _, twice := d.Doubled(); !bad && !twice {
+		return span.Raw()
+	}
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(span))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return nil
+	}
+	return wire.Append(nil, v)
 }
 
 // parsed makes JSON of arguments that a program sent as a string; a string that is not JSON stays one.
@@ -114,11 +136,27 @@ func stopOf(f event.Finish) string {
 }
 
 // moment returns the time of a number of milliseconds, or none.
-func moment(ms *float64) time.Time {
-	if ms == nil || math.Abs(*ms) > 1e15 {
+func moment(ms wire.Num) time.Time {
+	if !ms.OK || math.Abs(ms.Value) > 1e15 {
 		return time.Time{}
 	}
-	return event.Millis(int64(*ms))
+	return event.Millis(int64(ms.Value))
+}
+
+// tokens reads a number of things, if it can be one.
+func tokens(n wire.Num) *int64 {
+	if !n.OK || n.Value < 0 || n.Value > 1e15 {
+		return nil
+	}
+	return new(int64(n.Value))
+}
+
+// dollars reads an amount, if it can be one.
+func dollars(n wire.Num) *float64 {
+	if !n.OK || n.Value < 0 {
+		return nil
+	}
+	return &n.Value
 }
 
 // numbered makes an id where a stream has none.

@@ -144,6 +144,11 @@ func (m *Mender) Put(e Event, emit func(Event)) {
 	case PhaseStarted:
 		m.closePhase(emit)
 		m.phase = &b
+	case PhaseRetry:
+		if s.impliedTurn { // the next attempt is another answer
+			s.closeBlock(m, emit, true)
+			s.closeTurn(m, emit)
+		}
 	case PhaseEnded:
 		m.phase = nil
 	}

@@ -115,7 +115,7 @@ func (r *digested) read(ctx context.Context, s IO, f digestFlags, file string) {
 		}
 		return
 	}
-	st := dialect.NewStream(in.dialect, dialect.StreamOptions{Bare: true})
+	st := dialect.NewStream(in.dialect, dialect.StreamOptions{Lean: true})
 	apply := func(e event.Event) { r.digest.Apply(e) }
 	r.err = in.each(func(line []byte, torn bool) { st.Line(line, torn, apply) }, func() error { return nil })
 	st.Close(apply)

@@ -228,6 +228,43 @@ func (s Span) Raw() json.RawMessage {
 	return append(json.RawMessage(nil), s...)
 }
 
+// A Num is a number that may be absent: what *float64 is, without the memory.
+type Num struct {
+	Value float64
+	OK    bool
+}
+
+func decodeNum(d *decoder, i int, v reflect.Value) int {
+	lit, end := d.literal(i, v)
+	if lit == nil {
+		return end
+	}
+	n := v.Addr().Interface().(*Num)
+	if x, ok := small(lit); ok {
+		*n = Num{x, true}
+	} else if x, err := strconv.ParseFloat(string(lit), 64); err == nil {
+		*n = Num{x, true}
+	} else {
+		d.note(i, v, "number "+string(lit), nil)
+	}
+	return end
+}
+
+// small reads a whole number of up to 15 digits, which a float64 holds exactly.
+func small(lit []byte) (float64, bool) {
+	if len(lit) > 15 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range lit {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return float64(n), true
+}
+
 func decodeSpan(d *decoder, i int, v reflect.Value) int {
 	end := d.value(i)
 	if end >= 0 {

@@ -27,6 +27,8 @@ func newDecoder(t reflect.Type) decodeFunc {
 		return decodeRaw
 	case reflect.TypeFor[Span]():
 		return decodeSpan
+	case reflect.TypeFor[Num]():
+		return decodeNum
 	case reflect.TypeFor[json.Number]():
 		return decodeOther
 	}

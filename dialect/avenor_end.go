@@ -1,0 +1,430 @@
+package dialect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sluice-dev/sluice/event"
+)
+
+// This file is what avenor's encoder tells of questions, errors, loops and ends.
+
+type avenorRequest struct {
+	RequestID string         `json:"request_id"`
+	Tool      string         `json:"tool,omitempty"`
+	Question  string         `json:"question,omitempty"`
+	Options   []avenorOption `json:"options"`
+	ToolCall  *avenorCallID  `json:"toolCall,omitempty"` // the program has it; written where the tool's name is not enough
+}
+
+type avenorCallID struct {
+	ToolCallID string `json:"toolCallId"`
+}
+
+type avenorOption struct {
+	OptionID string `json:"optionId"`
+	Kind     string `json:"kind"`
+	Name     string `json:"name,omitempty"`
+}
+
+type avenorResponse struct {
+	RequestID string `json:"request_id"`
+	OptionID  string `json:"option_id"`
+	Kind      string `json:"kind"`
+	Source    string `json:"source"`
+}
+
+type avenorError struct {
+	Source      string    `json:"source"`
+	Message     string    `json:"message"`
+	Kind        string    `json:"kind,omitempty"`
+	StopReason  string    `json:"stop_reason,omitempty"`
+	Model       string    `json:"model,omitempty"`
+	Diagnostics event.Raw `json:"diagnostics,omitempty"`
+}
+
+type avenorEnd struct {
+	StopReason string       `json:"stop_reason"`
+	Usage      *avenorUsage `json:"usage,omitempty"`
+}
+
+type avenorUsage struct {
+	InputTokens      int64  `json:"input_tokens"`
+	OutputTokens     int64  `json:"output_tokens"`
+	TotalTokens      int64  `json:"total_tokens"`
+	CachedReadTokens *int64 `json:"cached_read_tokens,omitempty"`
+}
+
+type avenorLoopStart struct {
+	MaxIterations  int `json:"max_iterations"`
+	PrePhaseCount  int `json:"pre_phase_count"`
+	LoopPhaseCount int `json:"loop_phase_count"`
+	PostPhaseCount int `json:"post_phase_count,omitempty"`
+}
+
+type avenorPhaseStart struct {
+	Phase     string `json:"phase"`
+	Iteration int    `json:"iteration"`
+	Kind      string `json:"kind"`
+}
+
+type avenorPhaseEnd struct {
+	Phase            string `json:"phase"`
+	Iteration        int    `json:"iteration"`
+	StopReason       string `json:"stop_reason"`
+	AbortMarker      bool   `json:"abort_marker,omitempty"`
+	AbortMarkerLabel string `json:"abort_marker_label,omitempty"`
+	ExitMarker       bool   `json:"exit_marker,omitempty"`
+	ExitMarkerLabel  string `json:"exit_marker_label,omitempty"`
+}
+
+type avenorLoopEnd struct {
+	ExitReason          string `json:"exit_reason"`
+	IterationsCompleted int    `json:"iterations_completed"`
+	ExitLabel           string `json:"exit_label,omitempty"`
+}
+
+type avenorRetry struct {
+	Attempt    int `json:"attempt"`
+	MaxRetries int `json:"max_retries"`
+}
+
+func (a *avenorEncoder) ask(dst []byte, e event.Event, b event.GateAsked) []byte {
+	dst = a.enter(dst, e.Header)
+	id := unique(&a.asked, e.Session, first(b.Request, e.Call, "request"))
+	q := avenorAsk{e.Agent, e.Call, b.Request, e.Session, id, avenorOptions(b.Options)}
+	a.asks = append(a.asks, q)
+	l := avenorRequest{RequestID: id, Tool: b.Tool, Question: b.Question, Options: q.options}
+	if i := a.find(e.Header); e.Call != "" && i >= 0 && !a.alone(a.calls[i], b.Tool) {
+		l.ToolCall = &avenorCallID{a.calls[i].id}
+	}
+	return a.line(dst, e.Header, "permission.request", l)
+}
+
+// alone says whether the call is the only open one of that tool in its session.
+func (a *avenorEncoder) alone(call avenorCall, tool string) bool {
+	n := 0
+	for _, c := range a.calls {
+		if c.session == call.session && c.name == tool {
+			n++
+		}
+	}
+	return n == 1 && call.name == tool
+}
+
+// avenorOptions are the options of a question, made such that it can be answered with yes and with no.
+func avenorOptions(options []event.Option) []avenorOption {
+	var list []avenorOption
+	has := map[string]bool{}
+	for _, o := range options {
+		kind := o.Kind
+		if kind == "" {
+			kind = guessed(o)
+		}
+		list = append(list, avenorOption{o.ID, kind, o.Name})
+		has[side(kind)] = true
+		has[o.ID] = true
+	}
+	for _, kind := range []string{"allow", "reject"} {
+		if !has[kind] {
+			list = append(list, avenorOption{OptionID: kind, Kind: kind})
+		}
+	}
+	return list
+}
+
+// side says what an option's kind comes to: allow, reject, or neither.
+func side(kind string) string {
+	switch k := strings.ToLower(kind); {
+	case strings.HasPrefix(k, "allow"):
+		return "allow"
+	case strings.HasPrefix(k, "reject"), strings.HasPrefix(k, "deny"):
+		return "reject"
+	}
+	return ""
+}
+
+// guessed is the kind of an option that does not say it; what is not a yes is a no.
+func guessed(o event.Option) string {
+	for _, word := range []string{o.Name, o.ID} {
+		if w := strings.ToLower(word); strings.HasPrefix(w, "yes") || side(w) == "allow" {
+			return "allow"
+		}
+	}
+	return "reject"
+}
+
+// answer tells a decision, if it answers a question.
+func (a *avenorEncoder) answer(dst []byte, e event.Event) []byte {
+	b, _ := event.AsGateAnswer(e.Body)
+	kind := "allow"
+	if _, ok := e.Body.(event.GateDenied); ok {
+		kind = "reject"
+	}
+	i := slices.IndexFunc(a.asks, func(q avenorAsk) bool {
+		return b.Request != "" && q.request == b.Request || b.Request == "" && e.Call != "" && q.agent == e.Agent && q.call == e.Call
+	})
+	if i < 0 && b.Request != "" && b.Option != "" && !a.asked.ids[e.Session+"\x00"+b.Request] { // it was asked before the stream begins
+		dst = a.ask(dst, e, event.GateAsked{Request: b.Request, Tool: b.Tool, Options: []event.Option{{ID: b.Option, Kind: kind}}})
+		i = len(a.asks) - 1
+	}
+	if i < 0 {
+		if e.Call != "" || b.Request != "" {
+			a.drop(e, "only the answer to a question is told")
+		}
+		return dst
+	}
+	source := "avenor"
+	switch b.By {
+	case event.ByControl, event.ByClient:
+		source = "control"
+	case event.ByFile:
+		source = "file"
+	}
+	q := a.asks[i]
+	a.asks = slices.Delete(a.asks, i, i+1)
+	return a.respond(dst, e.Header, q, b.Option, kind, source)
+}
+
+func (a *avenorEncoder) respond(dst []byte, h event.Header, q avenorAsk, option, kind, source string) []byte {
+	fits := func(o avenorOption) bool { return side(o.Kind) == kind }
+	i := slices.IndexFunc(q.options, func(o avenorOption) bool { return o.OptionID == option && fits(o) })
+	if i < 0 {
+		i = slices.IndexFunc(q.options, fits)
+	}
+	h.Session = q.session
+	return a.line(dst, h, "permission.response", avenorResponse{q.id, q.options[i].OptionID, kind, source})
+}
+
+// settle answers what nobody answered: no question outlives its session.
+func (a *avenorEncoder) settle(dst []byte, h event.Header) []byte {
+	for _, q := range a.asks {
+		dst = a.respond(dst, h, q, "", "reject", "avenor")
+	}
+	a.asks, a.calls = nil, nil
+	return dst
+}
+
+func (a *avenorEncoder) fault(dst []byte, e event.Event, b event.Error) []byte {
+	if a.over && a.loop == noLoop {
+		a.drop(e, "it comes after session.end: it is told before the next session, or not at all")
+		if len(a.held) < 64 && !a.opt.told(e.Header) {
+			a.held = append(a.held, e)
+		}
+		return dst
+	}
+	a.erred, a.over = true, false
+	if b.Stop != "" {
+		a.announced = avenorStop{e.Session, b.Stop}
+	}
+	return a.line(dst, e.Header, "avenor.error", avenorError{
+		first(b.Source, "backend"), b.Message, b.Type, b.Stop, b.Model, diagnostics(b.Diagnostics),
+	})
+}
+
+// reply ends a session.
+func (a *avenorEncoder) reply(dst []byte, e event.Event) []byte {
+	r, _ := event.AsReplyEnd(e.Body)
+	h := e.Header
+	if h.Session == "" || r.Inferred {
+		h.Session = a.session
+	}
+	stop, usage := r.Stop, r.Usage
+	switch e.Body.(type) {
+	case event.ReplyDone:
+		stop = first(stop, "end_turn")
+	case event.ReplyCancelled:
+		if !isCancelled(stop) && stop != "timeout" {
+			stop = "cancelled"
+		}
+	default:
+		if stop == "" || isDone(stop) || isCancelled(stop) {
+			stop = "error"
+		}
+	}
+	if a.backend == "claude" && usage != (event.Usage{}) && a.opt.Loss != nil && !a.opt.told(e.Header) {
+		a.opt.Loss(Loss{Kind: e.Kind, Field: "usage", Fate: Dropped, Why: "the backend claude tells none"})
+	}
+	if usage == (event.Usage{}) {
+		usage = a.usage
+	}
+	return a.end(dst, h, stop, "the session failed", usage)
+}
+
+func isDone(stop string) bool      { return stop == "end_turn" || stop == "stop_sequence" }
+func isCancelled(stop string) bool { return stop == "cancelled" || stop == "cancelled_forced" }
+
+// end tells session.end. A stop reason that does not explain itself has an error before it.
+func (a *avenorEncoder) end(dst []byte, h event.Header, stop, message string, usage event.Usage) []byte {
+	h.Call = ""
+	dst = a.settle(dst, h)
+	dst = a.enter(dst, h)
+	if s := a.announced; s.reason != "" && s.session == h.Session {
+		stop = s.reason
+	}
+	odd := a.backend == "claude" && !isCancelled(stop) && stop != "end_turn"
+	if (stop == "error" || odd) && !a.erred {
+		if stop != "error" {
+			message = "the session ended with " + stop
+		}
+		dst = a.line(dst, h, "avenor.error", avenorError{Source: "backend", Message: message})
+	}
+	l := avenorEnd{StopReason: stop}
+	if a.backend != "claude" {
+		l.Usage = avenorTokens(usage)
+	}
+	a.block, a.usage = avenorBlock{}, event.Usage{}
+	a.over, a.erred, a.announced, a.stop = true, false, avenorStop{}, stop
+	if isDone(stop) {
+		a.retries = 0
+	}
+	if len(a.ended) >= endedMost {
+		clear(a.ended)
+	}
+	a.ended[h.Session] = true
+	return a.line(dst, h, "session.end", l)
+}
+
+// endedMost is how many sessions are remembered that are over.
+const endedMost = 4096
+
+func avenorTokens(u event.Usage) *avenorUsage {
+	if u == (event.Usage{}) {
+		return nil
+	}
+	in := counted(u.Input) + counted(u.CacheRead) + counted(u.CacheWrite)
+	out := counted(u.Output) + counted(u.Reasoning)
+	l := &avenorUsage{InputTokens: in, OutputTokens: out, TotalTokens: in + out}
+	if u.CacheRead != nil {
+		l.CachedReadTokens = new(counted(u.CacheRead))
+	}
+	return l
+}
+
+// counted is a count as one can be.
+func counted(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return min(max(*n, 0), 1<<50)
+}
+
+// close ends the run: a session, or the loop, that is still open.
+func (a *avenorEncoder) close(dst []byte, e event.Event) []byte {
+	if a.loop == inLoop {
+		return a.endLoop(dst, e.Header, event.LoopEnded{Iterations: a.iteration, Inferred: true})
+	}
+	if a.over {
+		return dst
+	}
+	r, _ := event.AsRunEnd(e.Body)
+	stop := "end_turn"
+	switch e.Body.(type) {
+	case event.RunFailed:
+		if stop = "error"; r.Outcome == event.Timeout {
+			stop = "timeout"
+		}
+	case event.RunCancelled:
+		stop = "cancelled"
+	}
+	h := e.Header
+	h.Session = a.session
+	return a.end(dst, h, stop, first(r.Reason, "the run failed"), a.usage)
+}
+
+// looping tells phases and what is around them.
+func (a *avenorEncoder) looping(dst []byte, e event.Event) []byte {
+	dst = a.release(dst)
+	if b, ok := e.Body.(event.LoopStarted); ok {
+		return a.startLoop(dst, e, b)
+	}
+	if b, ok := e.Body.(event.PhaseRetry); ok {
+		clear(a.ended)
+		a.announced = avenorStop{}
+		a.retries++
+		return a.line(dst, e.Header, "avenor.retry", avenorRetry{a.retries, max(b.Limit, a.retries)})
+	}
+	dst = a.startLoop(dst, event.Event{Header: e.Header}, event.LoopStarted{MaxIterations: 1, Loop: 1})
+	switch b := e.Body.(type) {
+	case event.PhaseStarted:
+		dst = a.endPhase(dst, e.Header, event.PhaseEnded{})
+		dst = a.startPhase(dst, e.Header, b)
+	case event.PhaseEnded:
+		if a.phase == nil {
+			dst = a.startPhase(dst, e.Header, event.PhaseStarted{Phase: b.Phase, Iteration: b.Iteration})
+		}
+		dst = a.endPhase(dst, e.Header, b)
+	case event.LoopEnded:
+		dst = a.endLoop(dst, e.Header, b)
+	}
+	return dst
+}
+
+// startLoop opens the loop, if it is not open: there are no phases without one, and there is one in a run.
+func (a *avenorEncoder) startLoop(dst []byte, e event.Event, b event.LoopStarted) []byte {
+	if a.loop != noLoop {
+		if e.Body != nil {
+			a.drop(e, "there is one loop in a run")
+		}
+		return dst
+	}
+	a.loop = inLoop
+	return a.line(dst, e.Header, "avenor.loop.start", avenorLoopStart{max(b.MaxIterations, 0), max(b.Pre, 0), max(b.Loop, 0), max(b.Post, 0)})
+}
+
+func (a *avenorEncoder) startPhase(dst []byte, h event.Header, b event.PhaseStarted) []byte {
+	switch {
+	case b.Part == "" && b.Iteration > 0:
+		b.Part = "loop"
+	case b.Part == "":
+		b.Part = "pre"
+	}
+	if b.Part == "loop" {
+		a.iteration = max(b.Iteration, a.iteration, 1)
+		b.Iteration = a.iteration
+	} else {
+		b.Iteration = 0
+	}
+	a.phase, a.retries, a.stop, a.erred = &b, 0, "", false
+	clear(a.ended)
+	return a.line(dst, h, "avenor.phase.start", avenorPhaseStart{b.Phase, b.Iteration, b.Part})
+}
+
+// endPhase closes the open phase, under the name it was opened with.
+func (a *avenorEncoder) endPhase(dst []byte, h event.Header, b event.PhaseEnded) []byte {
+	p := a.phase
+	if p == nil {
+		return dst
+	}
+	a.phase, a.announced = nil, avenorStop{}
+	l := avenorPhaseEnd{Phase: p.Phase, Iteration: p.Iteration, StopReason: first(b.Stop, a.stop, "error")}
+	switch b.Marker {
+	case "abort":
+		l.AbortMarker, l.AbortMarkerLabel = true, b.Label
+	case "exit":
+		l.ExitMarker, l.ExitMarkerLabel = true, b.Label
+	}
+	return a.line(dst, h, "avenor.phase.end", l)
+}
+
+func (a *avenorEncoder) endLoop(dst []byte, h event.Header, b event.LoopEnded) []byte {
+	dst = a.settle(dst, h)
+	dst = a.endPhase(dst, h, event.PhaseEnded{})
+	reason := b.Reason
+	switch {
+	case slices.Contains(avenorExits, reason):
+	case isCancelled(a.stop):
+		reason = "cancelled"
+	case a.stop == "timeout":
+		reason = "timeout"
+	case reason == "" && isDone(a.stop) && !b.Inferred:
+		reason = "end_turn"
+	default:
+		reason = "phase_failure"
+	}
+	a.loop, a.over = loopOver, true
+	return a.line(dst, h, "avenor.loop.end", avenorLoopEnd{reason, max(b.Iterations, 0), b.Label})
+}
+
+// avenorExits are the reasons why a loop ends.
+var avenorExits = []string{"end_turn", "abort", "exit", "max_iterations", "phase_failure", "timeout", "cancelled"}
