@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"reflect"
+	"strconv"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
@@ -163,18 +164,18 @@ func aictrlSame(a, b event.TurnEnded) bool {
 func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
 	s := &p.State
 	end := event.ToolEnd{Name: p.Tool, Title: s.Title, Start: moment(s.Time.Start), End: moment(s.Time.End)}
-	var d wire.Doc
-	if d.Parse(s.Metadata) == nil && d.Root().Kind() == wire.Object {
-		if code, ok := d.Root().Get("exit").Int(); ok {
-			end.Exit = new(int(code))
+	if code, err := strconv.Atoi(string(s.Metadata.Get("exit"))); err == nil {
+		end.Exit = &code
+	}
+	end.Truncated = string(s.Metadata.Get("truncated")) == "true"
+	if bulk {
+		if end.Output = s.Output.Text(); end.Output == "" {
+			end.Output = s.Metadata.Get("output").Text()
 		}
-		end.Truncated, _ = d.Root().Get("truncated").Bool()
-		if bulk {
+		var d wire.Doc
+		if d.Parse(s.Metadata) == nil && d.Root().Kind() == wire.Object {
 			end.Metadata = aictrlRest(d.Root())
-			end.Output = first(s.Output.Text(), d.Root().Get("output").Text())
 		}
-	} else if bulk {
-		end.Output = s.Output.Text()
 	}
 	end.Error = s.Error.Text()
 	if s.Status == "error" {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -45,6 +46,8 @@ func (h hinted) Unwrap() error { return h.err }
 // Main runs the program and ends it.
 func Main() {
 	ignoreSignals()
+	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
+	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := Run(ctx, os.Args[1:], IO{os.Stdin, os.Stdout, os.Stderr})
 	stop()

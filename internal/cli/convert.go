@@ -114,7 +114,8 @@ func (c *conversion) run() error {
 	// A journal that stays a journal is copied: a newer version may have written fields that this one does not know.
 	journal := c.in.dialect.Name == "native"
 	copied := journal && c.to == c.in.dialect && !c.flags.noOrigin
-	c.stream = dialect.NewStream(c.in.dialect, dialect.StreamOptions{NoOrigin: c.flags.noOrigin})
+	kept := !c.flags.noOrigin && (c.to.Name == "native" || c.to == c.in.dialect)
+	c.stream = dialect.NewStream(c.in.dialect, dialect.StreamOptions{NoOrigin: !kept})
 	tell := c.tell
 	if copied {
 		tell = func(event.Event) {}

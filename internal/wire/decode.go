@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -226,6 +227,89 @@ func (s Span) Raw() json.RawMessage {
 		return nil
 	}
 	return append(json.RawMessage(nil), s...)
+}
+
+// Get returns a member of the object that s is, nil if it is none or has none of that name. It does not look into the others:
+// s was checked when it was decoded. A key with escapes is not found.
+func (s Span) Get(key string) Span {
+	if len(s) < 2 || s[0] != '{' {
+		return nil
+	}
+	for i := skipSpace(s, 1); i < len(s) && s[i] == '"'; {
+		end := skipString(s, i)
+		name := s[i+1 : end-1]
+		i = skipSpace(s, end) // the colon
+		i = skipSpace(s, i+1)
+		after := skipValue(s, i)
+		if string(name) == key {
+			return s[i:after:after]
+		}
+		if i = skipSpace(s, after); i < len(s) && s[i] == ',' {
+			i = skipSpace(s, i+1)
+		}
+	}
+	return nil
+}
+
+// The skips below are for text that is known to be JSON; they are fast because they need not check it again.
+
+func skipSpace(s []byte, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// skipString returns the index after the string that begins at i.
+func skipString(s []byte, i int) int {
+	for i++; i < len(s); {
+		n := bytes.IndexByte(s[i:], '"')
+		if n < 0 {
+			return len(s)
+		}
+		i += n + 1
+		slashes := 0
+		for s[i-2-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// skipValue returns the index after the value that begins at i.
+func skipValue(s []byte, i int) int {
+	for depth := 0; i < len(s); {
+		switch s[i] {
+		case '"':
+			i = skipString(s, i)
+		case '{', '[':
+			depth++
+			i++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+			i++
+		case ',':
+			if depth == 0 {
+				return i
+			}
+			i++
+			continue
+		default:
+			i++
+			continue
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return i
 }
 
 // A Num is a number that may be absent: what *float64 is, without the memory.

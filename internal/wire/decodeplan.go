@@ -156,6 +156,12 @@ func mapDecoder(t reflect.Type) decodeFunc {
 type structDecoder struct {
 	fields []fieldDecoder
 	byName map[string]int // for structs with more fields than are quickly looked through
+	guess  [64]uint8      // one more than the index of a field whose name has this slot
+}
+
+// slot is where a name is looked for first.
+func slot[T string | []byte](name T) uint8 {
+	return (uint8(len(name))*7 ^ name[0] ^ name[len(name)-1]*5) & 63
 }
 
 type fieldDecoder struct {
@@ -173,6 +179,9 @@ func newStructDecoder(fields []field) *structDecoder {
 		s.byName = make(map[string]int)
 		for i, f := range fields {
 			s.byName[f.name] = i
+			if f.name != "" && i < 255 && s.guess[slot(f.name)] == 0 {
+				s.guess[slot(f.name)] = uint8(i + 1)
+			}
 		}
 	}
 	return &s
@@ -184,6 +193,13 @@ func (s *structDecoder) find(name []byte, likely int) int {
 		return likely
 	}
 	if s.byName != nil {
+		if len(name) > 0 {
+			if i := int(s.guess[slot(name)]) - 1; i >= 0 && s.fields[i].name == string(name) {
+				return i
+			} else if i < 0 {
+				return -1
+			}
+		}
 		if i, ok := s.byName[string(name)]; ok {
 			return i
 		}

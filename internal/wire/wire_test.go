@@ -176,3 +176,24 @@ func TestReadTime(t *testing.T) {
 		}
 	}
 }
+
+func TestSpanGet(t *testing.T) {
+	const text = `{"a" : 1 , "b":"x\\\"}{", "c":{"a":2,"d":[1,{"e":"]"}]}, "t":true,"n":null , "last":[ ] }`
+	var v struct{ V Span }
+	if err := Unmarshal([]byte(`{"V":`+text+"}"), &v); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"a": "1", "b": `"x\\\"}{"`, "c": `{"a":2,"d":[1,{"e":"]"}]}`, "t": "true", "n": "null", "last": "[ ]", "none": ""} {
+		if got := strings.TrimSpace(string(v.V.Get(key))); got != want {
+			t.Errorf("%s: got %s, want %s", key, got, want)
+		}
+	}
+	if got := string(v.V.Get("c").Get("a")); got != "2" {
+		t.Errorf("c.a: %s", got)
+	}
+	for _, s := range []string{"", "1", "[]", "{}", "{ }", `"x"`} {
+		if Span(s).Get("a") != nil {
+			t.Errorf("%q has no a", s)
+		}
+	}
+}

@@ -218,7 +218,7 @@ func journal(w *bufio.Writer, size int64, pieces int) error {
 	}
 	put("", event.RunStarted{Format: event.Format, Program: "sluice", Version: "0.1.0", Cwd: "/src", Provider: "anthropic", Model: "claude-sonnet-4"})
 	put("", event.Prompt{ID: "m1", Text: "fix the tests", Source: "argument"})
-	output := strings.Repeat("ok  \tgithub.com/example/pkg/sub\t0.012s\n--- PASS: TestSomething (0.00s)\n\t\"quoted\" output\n", 100)
+	output := strings.Repeat("ok  \tgithub.com/example/pkg/sub\t0.012s\n--- PASS: TestSomething (0.00s)\n\t\"quoted\" output\n", 110)
 	for turn := 1; n < size-1024; turn++ {
 		put("", event.TurnStarted{Number: turn})
 		var text strings.Builder
