@@ -72,7 +72,7 @@ func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 	}
 	l := d.in
 	*l = aictrlIn{}
-	if err := wire.Unmarshal(line, l); isSyntax(err) {
+	if err := take(line, l, d.bulk); isSyntax(err) {
 		unread(emit, "aictrl", "not JSON")
 		return
 	}
@@ -83,7 +83,7 @@ func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 }
 
 func (d *aictrlDecoder) read(l *aictrlIn) {
-	d.program = d.program || l.InvocationID != "" || l.Part.MessageID != ""
+	d.program = d.program || len(l.InvocationID) > 0 || l.Part.MessageID != ""
 	if d.session == "" && l.Type != "session_start" {
 		d.session = l.SessionID
 	}
@@ -135,12 +135,19 @@ func (d *aictrlDecoder) other(h event.Header, l *aictrlIn) {
 	case "session_start":
 		d.start(h, l)
 	case "tool_catalog":
-		if len(l.Tools)+len(l.Skills) == 0 {
+		if !d.bulk {
+			d.told(h, event.Catalog{})
+			return
+		}
+		var b event.Catalog
+		var skills []aictrlVersion
+		_ = wire.Unmarshal(l.Tools, &b.Tools)
+		_ = wire.Unmarshal(l.Skills, &skills)
+		if len(b.Tools)+len(skills) == 0 {
 			unread(d.emit, "aictrl", aictrlEmpty)
 			return
 		}
-		b := event.Catalog{Tools: l.Tools}
-		for _, s := range l.Skills {
+		for _, s := range skills {
 			b.Skills = append(b.Skills, event.CatalogSkill(s))
 		}
 		d.told(h, b)

@@ -13,13 +13,13 @@ type aictrlIn struct {
 	Type         string       `json:"type"`
 	Timestamp    wire.Num     `json:"timestamp"`
 	SessionID    string       `json:"sessionID"`
-	InvocationID string       `json:"invocationID"`
+	InvocationID wire.Span    `json:"invocationID"`
 	Part         aictrlPartIn `json:"part"`
 
-	Model       string              `json:"model"` // session_start
-	Permissions []event.Rule        `json:"permissions"`
-	Tools       []event.CatalogTool `json:"tools"` // tool_catalog
-	Skills      []aictrlVersion     `json:"skills"`
+	Model       string       `json:"model"` // session_start
+	Permissions []event.Rule `json:"permissions"`
+	Tools       wire.Span    `json:"tools"` // tool_catalog
+	Skills      wire.Span    `json:"skills"`
 
 	MessageID  string         `json:"messageID"` // message_complete
 	ModelID    string         `json:"modelID"`

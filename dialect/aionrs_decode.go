@@ -70,7 +70,7 @@ func (a *aionrsDecoder) Decode(line []byte, emit func(event.Event)) {
 	a.in = aionrsIn{}
 	l := &a.in
 	a.cut, a.fatal = false, nil
-	if err := wire.Unmarshal(line, l); isSyntax(err) {
+	if err := take(line, l, a.bulk); isSyntax(err) {
 		a.cut = len(line) > 0 && line[0] == '{'
 		unread(emit, "aionrs", "not JSON")
 		return

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
-	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // avenorDecoder remembers what is open: answers and updates name only an id, and no line says how the run ended.
@@ -60,7 +59,7 @@ type avenorVerdict struct {
 func (d *avenorDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.in = avenorIn{}
 	l := &d.in
-	if err := wire.Unmarshal(line, l); isSyntax(err) {
+	if err := take(line, l, d.bulk); isSyntax(err) {
 		unread(emit, "avenor", "not JSON")
 		return
 	}

@@ -95,7 +95,7 @@ func (l *ensoIn) id() string {
 func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.in = ensoIn{}
 	l := &d.in
-	if err := wire.Unmarshal(line, l); isSyntax(err) {
+	if err := take(line, l, d.bulk); isSyntax(err) {
 		unread(emit, "enso", "not JSON")
 		return
 	}

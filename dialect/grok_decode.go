@@ -54,7 +54,7 @@ type grokIn struct {
 func (g *grokDecoder) Decode(line []byte, emit func(event.Event)) {
 	g.in = grokIn{}
 	l := &g.in
-	if err := wire.Unmarshal(line, l); isSyntax(err) {
+	if err := take(line, l, g.bulk); isSyntax(err) {
 		unread(emit, "grok", "not JSON")
 		return
 	}

@@ -14,6 +14,15 @@ import (
 
 // This file has what decoders and encoders of different dialects have in common about texts and arguments.
 
+// take reads a line into v, a struct of the fields that a decoder looks at. Where inputs and outputs are not wanted, they are
+// not looked through either.
+func take(line []byte, v any, bulk bool) error {
+	if bulk {
+		return wire.Unmarshal(line, v)
+	}
+	return wire.Skim(line, v)
+}
+
 // unread says that nothing could be read from a line.
 func unread(emit func(event.Event), dialect, format string, args ...any) {
 	emit(event.Event{Body: event.Diag{Text: fmt.Sprintf(format, args...), Source: dialect}})

@@ -14,13 +14,19 @@ import (
 // Unmarshal decodes one JSON value into v, a non-nil pointer, in one pass that also checks the whole of data. It treats
 // null, doubled keys and what is already in v as encoding/json does. The error is a [*SyntaxError] or a [*TypeError];
 // after a SyntaxError v may be half filled.
-func Unmarshal(data []byte, v any) error {
+func Unmarshal(data []byte, v any) error { return unmarshal(data, v, false) }
+
+// Skim is [Unmarshal] for who wants a few fields of a long text and trusts the rest: what v has no field for, and what goes
+// into a [Span], is not checked.
+func Skim(data []byte, v any) error { return unmarshal(data, v, true) }
+
+func unmarshal(data []byte, v any, trust bool) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
 	}
 	d := decoderPool.Get().(*decoder)
-	d.scanner = scanner{data: data}
+	d.scanner, d.trust = scanner{data: data}, trust
 	i := d.begin()
 	if i >= 0 {
 		i = d.end(decoderOf(p.Type().Elem())(d, i, p.Elem()))
@@ -46,7 +52,19 @@ type decoder struct {
 	scanner
 	wrong   *TypeError // without its Field, which is found at the end
 	wrongAt int
+	trust   bool // what is skipped is not checked
 	words   words
+}
+
+// skip returns the index after the value at i.
+func (d *decoder) skip(i int) int {
+	if !d.trust {
+		return d.value(i)
+	}
+	if end := skipValue(d.data, i); end > i {
+		return end
+	}
+	return d.fail(i, "expected a value")
 }
 
 // words remembers short strings: a stream says the same types, names and ids in every line, and each would be copied again.
@@ -301,6 +319,12 @@ func skipValue(s []byte, i int) int {
 			}
 			i++
 			continue
+		case ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+			i++
+			continue
 		default:
 			i++
 			continue
@@ -350,7 +374,7 @@ func small(lit []byte) (float64, bool) {
 }
 
 func decodeSpan(d *decoder, i int, v reflect.Value) int {
-	end := d.value(i)
+	end := d.skip(i)
 	if end >= 0 {
 		v.SetBytes(d.data[i:end:end])
 	}

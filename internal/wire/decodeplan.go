@@ -230,7 +230,7 @@ func (s *structDecoder) decode(d *decoder, i int, v reflect.Value) int {
 			name = []byte(unquoted)
 		}
 		if at := s.find(name, likely); at < 0 {
-			i = d.value(value)
+			i = d.skip(value)
 		} else {
 			likely = at + 1
 			f := &s.fields[at]
