@@ -13,10 +13,12 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-# All tests with the race detector: units, conformance over the recorded streams, script tests of the built program, and
-# whether generated files (schema, documents, verdicts) are up to date.
+# Everything with the race detector, the longest tables shortened; then those whole: units, conformance over the recorded
+# streams, a writer killed a thousand times, script tests of the built program, and whether generated files (schema,
+# documents, verdicts) are up to date.
 unit:
-	$(GO) test -race -timeout 15m ./...
+	$(GO) test -race -short -timeout 15m ./...
+	$(GO) test -timeout 15m ./dialect ./journal
 
 # Each parser, a few seconds.
 fuzz:

@@ -17,6 +17,7 @@ var aictrlLosses = join(
 		noTime("timestamp"),
 	},
 	numbering, inferences(),
+	[]Loss{{Kind: "*", Field: "agent", Fate: Approximated, Why: "a sub-agent is named by its session"}},
 	dropped("there is no word for it", "session.started", "prompt", "gate.asked", "compacted", "retry", "notice", "diag", "status",
 		"loop.started", "loop.ended", "phase.started", "phase.ended", "phase.retry", "plan", "channel.ready", "channel.queued", "channel.submitted",
 		"report", "answer", "finish", "custom"),

@@ -250,9 +250,8 @@ func appendMember(dst []byte, key, value string) []byte {
 
 // drop reports an event that cannot be told where it stands.
 func (a *avenorEncoder) drop(e event.Event, why string) {
-	_, ends := event.AsRunEnd(e.Body)
-	if a.opt.Loss != nil && !ends && e.Body != nil && !a.opt.told(e.Header) {
-		a.opt.Loss(Loss{Kind: e.Kind, Fate: Dropped, Why: why})
+	if _, ends := event.AsRunEnd(e.Body); !ends {
+		a.opt.lose(e, "", Dropped, why)
 	}
 }
 

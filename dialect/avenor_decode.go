@@ -137,16 +137,16 @@ func (d *avenorDecoder) around(h event.Header, l *avenorIn, line []byte, emit fu
 	switch l.Event {
 	case "avenor.loop.start":
 		d.looping, d.end = true, nil
-		tell(event.LoopStarted{MaxIterations: int(l.MaxIterations), Pre: int(l.PrePhaseCount), Loop: int(l.LoopPhaseCount), Post: int(l.PostPhaseCount)})
+		tell(event.LoopStarted{MaxIterations: whole(l.MaxIterations), Pre: whole(l.PrePhaseCount), Loop: whole(l.LoopPhaseCount), Post: whole(l.PostPhaseCount)})
 	case "avenor.phase.start":
 		d.looping, d.end = true, nil
-		tell(event.PhaseStarted{Phase: l.Phase, Iteration: int(l.Iteration), Part: l.Kind})
+		tell(event.PhaseStarted{Phase: l.Phase, Iteration: whole(l.Iteration), Part: l.Kind})
 	case "avenor.retry":
 		d.end, d.moved, d.again = nil, true, true
-		tell(event.PhaseRetry{Attempt: int(l.Attempt), Limit: int(l.MaxRetries)})
+		tell(event.PhaseRetry{Attempt: whole(l.Attempt), Limit: whole(l.MaxRetries)})
 	case "avenor.phase.end":
 		d.closeReply(h, l.StopReason, emit)
-		end := event.PhaseEnded{Phase: l.Phase, Iteration: int(l.Iteration), Stop: l.StopReason}
+		end := event.PhaseEnded{Phase: l.Phase, Iteration: whole(l.Iteration), Stop: l.StopReason}
 		switch {
 		case l.AbortMarker:
 			end.Marker, end.Label = "abort", l.AbortMarkerLabel
@@ -162,7 +162,7 @@ func (d *avenorDecoder) around(h event.Header, l *avenorIn, line []byte, emit fu
 		d.closeReply(h, reason, emit)
 		d.looping = true
 		d.end = &avenorVerdict{h, d.loopEnd(reason)}
-		tell(event.LoopEnded{Reason: reason, Iterations: int(l.IterationsCompleted), Label: l.ExitLabel})
+		tell(event.LoopEnded{Reason: reason, Iterations: whole(l.IterationsCompleted), Label: l.ExitLabel})
 	case "agent.status":
 		tell(event.Status{Phase: l.Phase, Label: l.Label, Source: l.Source})
 	case "session.plan":
@@ -171,10 +171,10 @@ func (d *avenorDecoder) around(h event.Header, l *avenorIn, line []byte, emit fu
 		tell(event.ChannelReady{Server: l.ServerName, Source: l.Source})
 	case "agent.prompt_queued":
 		d.end = nil
-		tell(event.ChannelQueued{Control: l.ControlID, Type: l.MessageType, Delivery: l.Delivery, Length: int(l.PromptLength)})
+		tell(event.ChannelQueued{Control: l.ControlID, Type: l.MessageType, Delivery: l.Delivery, Length: whole(l.PromptLength)})
 	case "agent.prompt_submitted":
 		d.end = nil
-		tell(event.ChannelSubmitted{Delivery: l.Delivery, Length: int(l.PromptLength)})
+		tell(event.ChannelSubmitted{Delivery: l.Delivery, Length: whole(l.PromptLength)})
 	case "agent.report":
 		tell(event.Report{State: l.State, Payload: tidy(l.Payload), Source: l.Source})
 	case "agent.reply":

@@ -242,8 +242,8 @@ func (a *avenorEncoder) reply(dst []byte, e event.Event) []byte {
 			stop = "error"
 		}
 	}
-	if a.backend == "claude" && usage != (event.Usage{}) && a.opt.Loss != nil && !a.opt.told(e.Header) {
-		a.opt.Loss(Loss{Kind: e.Kind, Field: "usage", Fate: Dropped, Why: "the backend claude tells none"})
+	if a.backend == "claude" && usage != (event.Usage{}) {
+		a.opt.lose(e, "usage", Dropped, "the backend claude tells none")
 	}
 	if usage == (event.Usage{}) {
 		usage = a.usage

@@ -52,22 +52,22 @@ type avenorIn struct {
 		CachedReadTokens wire.Num `json:"cached_read_tokens"`
 	} `json:"usage"`
 
-	MaxIterations       float64 `json:"max_iterations"`
-	PrePhaseCount       float64 `json:"pre_phase_count"`
-	LoopPhaseCount      float64 `json:"loop_phase_count"`
-	PostPhaseCount      float64 `json:"post_phase_count"`
-	Phase               string  `json:"phase"`
-	Label               string  `json:"label"`
-	Iteration           float64 `json:"iteration"`
-	AbortMarker         bool    `json:"abort_marker"`
-	AbortMarkerLabel    string  `json:"abort_marker_label"`
-	ExitMarker          bool    `json:"exit_marker"`
-	ExitMarkerLabel     string  `json:"exit_marker_label"`
-	ExitReason          string  `json:"exit_reason"`
-	ExitLabel           string  `json:"exit_label"`
-	IterationsCompleted float64 `json:"iterations_completed"`
-	Attempt             float64 `json:"attempt"`
-	MaxRetries          float64 `json:"max_retries"`
+	MaxIterations       wire.Num `json:"max_iterations"`
+	PrePhaseCount       wire.Num `json:"pre_phase_count"`
+	LoopPhaseCount      wire.Num `json:"loop_phase_count"`
+	PostPhaseCount      wire.Num `json:"post_phase_count"`
+	Phase               string   `json:"phase"`
+	Label               string   `json:"label"`
+	Iteration           wire.Num `json:"iteration"`
+	AbortMarker         bool     `json:"abort_marker"`
+	AbortMarkerLabel    string   `json:"abort_marker_label"`
+	ExitMarker          bool     `json:"exit_marker"`
+	ExitMarkerLabel     string   `json:"exit_marker_label"`
+	ExitReason          string   `json:"exit_reason"`
+	ExitLabel           string   `json:"exit_label"`
+	IterationsCompleted wire.Num `json:"iterations_completed"`
+	Attempt             wire.Num `json:"attempt"`
+	MaxRetries          wire.Num `json:"max_retries"`
 
 	Message     string    `json:"message"`
 	Model       string    `json:"model"`
@@ -77,7 +77,7 @@ type avenorIn struct {
 	ControlID    string    `json:"control_id"`
 	MessageType  string    `json:"message_type"`
 	Delivery     string    `json:"delivery"`
-	PromptLength float64   `json:"prompt_length"`
+	PromptLength wire.Num  `json:"prompt_length"`
 	State        string    `json:"state"`
 	To           string    `json:"to"`
 	Payload      wire.Span `json:"payload"`

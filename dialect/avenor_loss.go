@@ -24,7 +24,7 @@ var avenorLosses = join(
 	dropped("the last session.end, or avenor.loop.end, says it", "run.done", "run.failed", "run.cancelled"),
 
 	losing("run.started", "", Dropped, "a session has an id", func(e event.Event, b event.RunStarted) bool { return b.Inferred || e.Session == "" }),
-	losing("run.started", "program", Dropped, "only backend and directory are told", always[event.RunStarted]),
+	losing("run.started", "program", Dropped, "only backend and directory are told", avenorAlways[event.RunStarted]),
 	lost("run.started", Dropped, "only backend and directory are told", "version", "provider", "model", "profile", "mode", "rules", "resumed", "ephemeral", "capabilities"),
 	losing("run.started", "backend", Synthesised, "a backend is demanded: the program is told", func(_ event.Event, b event.RunStarted) bool { return b.Backend == "" }),
 	losing("run.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.RunStarted) bool { return b.DangerouslyLoad == nil }),
@@ -109,12 +109,12 @@ func losing[B event.Body](k event.Kind, field string, fate Fate, why string, whe
 	}}}
 }
 
-func always[B event.Body](event.Event, B) bool { return true }
+func avenorAlways[B event.Body](event.Event, B) bool { return true }
 
 func avenorBlocks[B event.Body](k event.Kind) []Loss {
 	return join(
-		losing(k, "start", Approximated, "its first and last piece have times", always[B]),
-		losing(k, "end", Approximated, "its first and last piece have times", always[B]),
+		losing(k, "start", Approximated, "its first and last piece have times", avenorAlways[B]),
+		losing(k, "end", Approximated, "its first and last piece have times", avenorAlways[B]),
 		lost(k, Dropped, "a block that was cut looks whole", "partial"),
 	)
 }
@@ -128,7 +128,7 @@ func avenorAnswer[B event.Body](k event.Kind) []Loss {
 	return join(
 		losing(k, "", Dropped, "only the answer to a question is told", func(e event.Event, b B) bool { return answer(b).Request == "" && e.Call == "" }),
 		losing(k, "request", Synthesised, "a question has an id", func(_ event.Event, b B) bool { return answer(b).Request == "" }),
-		losing(k, "tool", Approximated, "it is the question's", always[B]),
+		losing(k, "tool", Approximated, "it is the question's", avenorAlways[B]),
 		losing(k, "option", Synthesised, "an answer is one of the options", func(_ event.Event, b B) bool { return answer(b).Option == "" }),
 		losing(k, "by", Approximated, "an answer comes from avenor, control or a file", func(_ event.Event, b B) bool {
 			switch answer(b).By {
@@ -153,7 +153,7 @@ func avenorReplyEnd[B event.Body](k event.Kind) []Loss {
 			return stop != "" && stop != "error" && replyEnd(event.ReplyEnd{Stop: stop}).Kind() != k
 		}),
 		losing(k, "stop", Synthesised, "there is always a stop reason", func(_ event.Event, b B) bool { return end(b).Stop == "" }),
-		losing(k, "prompt", Approximated, "it is the prompt before it", always[B]),
+		losing(k, "prompt", Approximated, "it is the prompt before it", avenorAlways[B]),
 		lost(k, Dropped, "there is no word for it", "cost"),
 		losing(k, "usage", Approximated, "it is the sum of the turns' tokens", func(_ event.Event, b B) bool { return end(b).Usage == (event.Usage{}) }),
 		lost(k, Approximated, "tokens that were put into the cache count as input", "usage.cache_write"),

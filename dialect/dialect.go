@@ -104,7 +104,7 @@ func (d *Dialect) NewEncoder(o Options) Encoder {
 	t := &teller{dialect: d.Name, opt: o}
 	o.kept = t.readFrom
 	t.inner = d.encoder(o)
-	if o.Loss != nil {
+	if o.Loss != nil && d != &native { // which has a word for everything
 		t.losses = newLosses(d.losses, o.Loss)
 	}
 	return t

@@ -300,6 +300,9 @@ func (n *ensoEncoder) callEnd(dst []byte, s *ensoStrand, e event.Event) []byte {
 			*l.Error += ": " + end.Error
 		}
 	}
+	if _, denied := e.Body.(event.ToolDenied); l.Denied && !denied {
+		n.opt.lose(e, "", Approximated, "a call that nobody allowed is denied, however it ended")
+	}
 	n.errors = n.errors || l.Denied || l.Error != nil
 	n.answered = n.answered && s != n.strands[""]
 	for i := range s.calls {

@@ -43,15 +43,17 @@ type grokEncoder struct {
 	clock   clock
 	step    int
 	turn    turn
-	texts   []string // of this step, not yet told
-	textAt  event.Header
-	calls   []*grokCall // of this step, in the order they were called, not yet told
-	failed  bool        // the reply failed
-	message string      // of the last error
+	texts   []event.Event  // of this step, not yet told
+	ids     map[string]int // how often an id was used in this step
+	calls   []*grokCall    // of this step, in the order they were called, not yet told
+	last    string         // why the last step finished
+	failed  bool           // the reply failed
+	message string         // of the last error
 }
 
 type grokCall struct {
 	id     string
+	told   string // the id that it has in its step
 	called event.ToolCalled
 	end    *event.Event
 }
@@ -111,14 +113,15 @@ func (g *grokEncoder) Encode(dst []byte, e event.Event) []byte {
 			dst = g.line(dst, e, grokLine{Type: "text_delta", Text: &b.Text})
 		}
 	case event.Text:
-		if b.Text != "" && g.turn.open {
-			g.texts, g.textAt = append(g.texts, b.Text), e.Header
+		g.heard(e, b)
+	case event.Retry: // they belong to the attempt that was given up
+		for _, t := range g.texts {
+			g.opt.lose(t, "", Dropped, "the text belongs to an attempt that was given up")
 		}
-	case event.Retry:
-		g.texts = nil // they belong to the attempt that was given up
+		g.texts = nil
 	case event.ToolCalled:
 		g.turn.called()
-		g.calls = append(g.calls, &grokCall{id: e.Call, called: b})
+		g.calls = append(g.calls, &grokCall{id: e.Call, told: g.unique(e.Call), called: b})
 	case event.ToolDone, event.ToolFailed, event.ToolDenied, event.ToolCancelled:
 		g.turn.done()
 		for _, c := range g.calls {
@@ -139,14 +142,17 @@ func (g *grokEncoder) Encode(dst []byte, e event.Event) []byte {
 		}
 	case event.Error:
 		g.message = b.Message
-	case event.ReplyDone:
+	case event.Prompt:
+		g.failed = false
+	case event.ReplyDone, event.ReplyCancelled:
+		g.turn.stop(e.Header)
 		dst = g.finish(dst, e)
-	case event.ReplyFailed, event.ReplyCancelled:
+	case event.ReplyFailed:
 		g.failed = true
 		dst = g.finish(dst, e)
 	case event.RunDone:
 		dst = g.finish(dst, e)
-		if g.step == 0 { // a run in which nothing was said still has its last line
+		if g.step == 0 || g.last == string(event.FinishToolCalls) { // the last line of a run that is done does not want more
 			g.step++
 			g.turn.start()
 			dst = g.line(dst, e, grokLine{Type: "step_start"})
@@ -172,6 +178,19 @@ func (g *grokEncoder) line(dst []byte, e event.Event, l grokLine) []byte {
 	return appendLine(dst, l)
 }
 
+// unique makes an id that no other call of the step has.
+func (g *grokEncoder) unique(id string) string {
+	if g.ids == nil || g.turn.calls == 1 {
+		g.ids = map[string]int{}
+	}
+	told := id
+	for n := 1; told == "" || g.ids[told] > 0; n++ {
+		told = numbered(first(id, "call"), n)
+	}
+	g.ids[told]++
+	return told
+}
+
 // told tells the calls that are over, in the order they were called, once the answer is complete: until then there may be
 // more text, which stands before them.
 func (g *grokEncoder) told(dst []byte) []byte {
@@ -182,14 +201,37 @@ func (g *grokEncoder) told(dst []byte) []byte {
 	return dst
 }
 
+// heard keeps a text until the step's is complete.
+func (g *grokEncoder) heard(e event.Event, b event.Text) {
+	switch {
+	case b.Text == "" || !g.turn.open:
+		g.opt.lose(e, "", Dropped, "empty texts are not told")
+		return
+	case len(g.texts) == 1:
+		g.opt.lose(g.texts[0], "text", Approximated, "a step has one text: those of a turn are joined")
+		g.opt.lose(g.texts[0], "at", Approximated, "a step has one text, with the time of the last one")
+		fallthrough
+	case len(g.texts) > 1:
+		g.opt.lose(e, "", Approximated, "a step has one text: it is joined to the one before")
+	}
+	g.texts = append(g.texts, e)
+}
+
 // text tells the step's text, before its calls and its end.
 func (g *grokEncoder) text(dst []byte) []byte {
 	if len(g.texts) == 0 {
 		return dst
 	}
-	all := strings.Join(g.texts, "\n")
+	var all strings.Builder
+	for i, t := range g.texts {
+		if i > 0 {
+			all.WriteByte('\n')
+		}
+		all.WriteString(t.Body.(event.Text).Text)
+	}
+	last := g.texts[len(g.texts)-1]
 	g.texts = nil
-	return g.line(dst, event.Event{Header: g.textAt}, grokLine{Type: "text", Text: &all})
+	return g.line(dst, last, grokLine{Type: "text", Text: new(all.String())})
 }
 
 func (g *grokEncoder) toolUse(dst []byte, c *grokCall) []byte {
@@ -201,8 +243,8 @@ func (g *grokEncoder) toolUse(dst []byte, c *grokCall) []byte {
 	_, done := c.end.Body.(event.ToolDone)
 	l := grokLine{
 		Type:       "tool_use",
-		ToolCall:   &grokToolCall{ID: c.id, Name: first(c.called.Name, end.Name), Args: arguments(c.called.Input)},
-		ToolResult: &grokToolResult{ID: c.id, Success: done, Output: first(end.Output, end.Error)},
+		ToolCall:   &grokToolCall{ID: c.told, Name: first(c.called.Name, end.Name), Args: arguments(c.called.Input)},
+		ToolResult: &grokToolResult{ID: c.told, Success: done, Output: first(end.Output, end.Error)},
 	}
 	if !end.Start.IsZero() && !end.End.IsZero() {
 		s, f := end.Start.UnixMilli(), end.End.UnixMilli()
@@ -232,6 +274,7 @@ func (g *grokEncoder) finish(dst []byte, e event.Event) []byte {
 		ended = at.Body.(event.TurnEnded)
 	}
 	l.FinishReason = grokFinish(g.turn.finish(g.failed), ended.Said)
+	g.last = l.FinishReason
 	in, known := ended.Usage.InputAll()
 	out, also := ended.Usage.OutputAll()
 	if known || also {
@@ -273,12 +316,17 @@ var grokLosses = join(
 	dropped("the last step_finish, or the error after it, says it", "reply.done", "reply.failed", "reply.cancelled"),
 	dropped("the last line of a failed run says it", "error"),
 	[]Loss{{Kind: "run.started", Fate: Approximated, Why: "only the session's id is told, with each line"}},
-	lost("turn.started", Approximated, "steps are counted from 1", "number"),
+	[]Loss{
+		{Kind: "turn.started", Field: "number", Fate: Approximated, Why: "steps are counted from 1", when: always},
+		{Kind: "turn.ended", Field: "number", Fate: Approximated, Why: "steps are counted from 1", when: always},
+		{Kind: "tool.called", Field: "input", Fate: Synthesised, Why: "arguments are an object, empty if none are known", when: func(e event.Event) bool {
+			return len(e.Body.(event.ToolCalled).Input) == 0
+		}},
+	},
 	lost("text", Dropped, "only the text is told", "id", "start", "end"),
 	lost("text", Approximated, "a text that was cut looks whole; one of an attempt that was given up is left out", "partial"),
 	lost("tool.called", Dropped, "only name and arguments are told", "title", "class", "description", "update"),
 	lost("turn.ended", Dropped, "only the reason, the tokens and the cost are told", "provider", "model", "profile", "context"),
-	lost("turn.ended", Approximated, "steps are counted from 1", "number"),
 	lost("turn.ended", Approximated, "the model's own word is told only where there is no other", "said"),
 	lost("turn.ended", Approximated, "cached input counts as input, reasoning as output", "usage.reasoning", "usage.cache_read", "usage.cache_write"),
 	[]Loss{
@@ -293,8 +341,6 @@ var grokLosses = join(
 		}},
 		{Kind: "turn.ended", Field: "at", Fate: Approximated, Why: "a step ends after its calls"},
 		{Kind: "tool.called", Field: "at", Fate: Approximated, Why: "a call is told when it has ended"},
-		{Kind: "text", Field: "text", Fate: Approximated, Why: "a step has one text: the texts of a turn are joined, and empty ones are not told"},
-		{Kind: "text", Field: "at", Fate: Approximated, Why: "a step has one text: the time is the last one's"},
 		{Kind: "tool.denied", Fate: Approximated, Why: "a denied call looks like one that failed"},
 		{Kind: "tool.cancelled", Fate: Approximated, Why: "a cancelled call looks like one that failed"},
 		{Kind: "run.cancelled", Fate: Approximated, Why: "a run that was stopped looks like one that failed"},
@@ -303,7 +349,7 @@ var grokLosses = join(
 	},
 	lost("turn.ended", Approximated, "only the whole cost is told, in millionths of a dollar", "cost.input", "cost.output", "cost.cache_read", "cost.cache_write"),
 	grokEnd("tool.done"), grokEnd("tool.failed"),
-	grokRunEnd("run.done"), grokRunEnd("run.failed"),
+	grokRunEnd("run.done"), lost("run.done", Dropped, "only the message of a failed run is told", "reason"), grokRunEnd("run.failed"),
 )
 
 // grokUsageDiffers says whether tokens are told in other buckets than they were counted in.

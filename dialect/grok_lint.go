@@ -32,7 +32,7 @@ var grokRules = []Rule{
 	{"grok/step-order", false, "a step is step_start, at most one text, any tool_use, step_finish, and steps do not interleave"},
 	{"grok/step-open", false, "every step is finished"},
 	{"grok/result-id", false, "toolResult.id is toolCall.id"},
-	{"grok/call-id", false, "a call's id is used once"},
+	{"grok/call-id", false, "a call is told once: no two calls of a step have the same id"},
 	{"grok/timing", false, "durationMs is finishedAt minus startedAt"},
 	{"grok/usage-sum", false, "totalTokens is inputTokens plus outputTokens"},
 	{"grok/after-error", false, "an error is the last line"},
@@ -76,7 +76,7 @@ func (g *grokChecker) line(c *check, typ string, n wire.Node) {
 		if ok {
 			g.step = step
 		}
-		g.open, g.stage, g.wants = true, 1, false
+		g.open, g.stage, g.wants, g.calls = true, 1, false, recent{}
 		return
 	}
 	if !g.open {
@@ -106,7 +106,7 @@ func (g *grokChecker) toolUse(c *check, n wire.Node) {
 		c.report("grok/result-id", result, "the result is of %q, the call is %q", clip(result.Text()), clip(id.Text()))
 	}
 	if g.calls.add(id.Text()) {
-		c.report("grok/call-id", id, "%q was used before", clip(id.Text()))
+		c.report("grok/call-id", id, "%q was told before in this step", clip(id.Text()))
 	}
 	t := n.Get("timing")
 	s, ok1 := t.Get("startedAt").Float()

@@ -65,7 +65,7 @@ func AllRules() []Rule {
 
 // A checker knows what may follow what in one stream of a dialect.
 type checker interface {
-	// line is called for each line that has a known type.
+	// line is called for each line that has a known type. A checker that has a method unknown gets the others there.
 	line(c *check, typ string, n wire.Node)
 	// close is called after the last line.
 	close(c *check)
@@ -168,6 +168,9 @@ func (l *Linter) shape(root wire.Node) {
 	if sh == nil {
 		c.report("type-unknown", key, "%s %q is not in the specification", s.key, clip(key.Text()))
 		l.time(root)
+		if o, ok := l.order.(interface{ unknown(*check, wire.Node) }); ok {
+			o.unknown(c, root)
+		}
 		return
 	}
 	c.path = c.path[:0]

@@ -25,6 +25,8 @@ type Loss struct {
 	Fate  Fate       `json:"fate"`
 	Why   string     `json:"why"`
 
+	seq uint64 // of the event
+
 	// when limits an entry of a table to some events; nil: to those that have the field.
 	when func(event.Event) bool
 }
@@ -38,6 +40,7 @@ type losses struct {
 	byKind map[event.Kind][]lossEntry
 	any    []lossEntry
 	told   map[string]bool // entries for every kind are told once
+	seq    uint64          // of the event that is being told
 }
 
 type lossEntry struct {
@@ -67,22 +70,23 @@ func newLosses(table []Loss, report func(Loss)) *losses {
 
 // tell reports what the dialect loses of e.
 func (l *losses) tell(e event.Event) {
+	l.seq = e.Seq
 	switch e.Body.(type) {
 	case nil:
 		return
 	case event.Unknown:
-		l.report(Loss{Kind: e.Kind, Fate: Dropped, Why: "a kind that nobody knows"})
+		l.report(Loss{Kind: e.Kind, Fate: Dropped, Why: "a kind that nobody knows", seq: e.Seq})
 		return
 	}
 	for _, entry := range l.any {
 		if entry.Field == "" && entry.when(e) {
-			l.tellOne(e.Kind, entry)
+			l.tellWhole(e, entry)
 			return
 		}
 	}
 	for _, entry := range l.byKind[e.Kind] {
 		if entry.Field == "" && (entry.when == nil || entry.when(e)) {
-			l.tellOne(e.Kind, entry)
+			l.tellWhole(e, entry)
 			return
 		}
 	}
@@ -100,8 +104,22 @@ func (l *losses) tell(e event.Event) {
 	}
 }
 
+// tellWhole reports that an event is not told as it is. What nobody told is no loss.
+func (l *losses) tellWhole(e event.Event, entry lossEntry) {
+	if !event.Inferred(e.Body) {
+		l.tellOne(e.Kind, entry)
+	}
+}
+
 func (l *losses) tellOne(k event.Kind, entry lossEntry) {
-	l.report(Loss{Kind: k, Field: entry.Field, Fate: entry.Fate, Why: entry.Why})
+	l.report(Loss{Kind: k, Field: entry.Field, Fate: entry.Fate, Why: entry.Why, seq: l.seq})
+}
+
+// lose reports a loss that only the encoder sees: what becomes of an event depends on what stands around it.
+func (o Options) lose(e event.Event, field string, fate Fate, why string) {
+	if o.Loss != nil && e.Body != nil && !o.told(e.Header) {
+		o.Loss(Loss{Kind: e.Body.Kind(), Field: field, Fate: fate, Why: why, seq: e.Seq})
+	}
 }
 
 // has says whether there is something to lose.
@@ -205,7 +223,7 @@ func inferences() []Loss {
 	var list []Loss
 	for _, b := range event.Kinds() {
 		if fieldPath(reflect.TypeOf(b), "inferred") != nil {
-			list = append(list, Loss{Kind: b.Kind(), Field: "inferred", Fate: Dropped, Why: "there is no word for what was inferred"})
+			list = append(list, Loss{Kind: b.Kind(), Field: "inferred", Fate: Synthesised, Why: "nobody told it, and there is no word for that"})
 		}
 	}
 	return list
@@ -216,6 +234,9 @@ func noTime(field string) Loss {
 	return Loss{Kind: "*", Field: "at", Fate: Synthesised, Why: field + " is demanded and no time is known: 0 is written",
 		when: func(e event.Event) bool { return e.At.IsZero() }}
 }
+
+// always is the condition of an entry that is told of every event of its kind.
+func always(event.Event) bool { return true }
 
 // never is the condition of an entry that is told of no event: it says what the dialect makes up of its own.
 func never(event.Event) bool { return false }

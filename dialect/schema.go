@@ -1,13 +1,14 @@
 package dialect
 
 import (
+	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // Schema returns the JSON Schema (2020-12) of the dialect's lines.
 func (d *Dialect) Schema() []byte {
 	if d == &native {
-		return nil
+		return event.Schema()
 	}
 	s := d.shapes()
 	root := schema{

@@ -21,6 +21,7 @@ type Stream struct {
 	of      uint64 // of the line that is being read
 	at      int    // its number
 	emit    func(event.Event)
+	moved   moved // lines of a native stream that got another number
 
 	// What is passed on with every line, made once.
 	toldTo   func(event.Event)
@@ -38,7 +39,10 @@ type StreamOptions struct {
 
 // NewStream reads lines in dialect d.
 func NewStream(d *Dialect, o StreamOptions) *Stream {
-	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name}, seq: o.After}
+	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name, Runs: d == &native}}
+	if d != &native {
+		s.seq = o.After
+	}
 	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(e) }
 	s.bare = event.Foreign{Dialect: d.Name}
 	return s
@@ -97,13 +101,17 @@ func (s *Stream) told(e event.Event) {
 	s.mend.Put(e, s.numberTo)
 }
 
-// number gives the event its number, unless it has one.
+// number gives the event its number. In a native stream it has one, and keeps it unless something that was missing took it.
 func (s *Stream) number(e event.Event) uint64 {
 	e = e.Stamp()
-	if e.Seq == 0 || s.dialect != &native {
+	own := e.Seq
+	if s.dialect != &native || own <= s.seq {
 		e.Seq = s.seq + 1
 	}
-	s.seq = max(s.seq, e.Seq)
+	if s.dialect == &native {
+		s.moved.follow(&e, own)
+	}
+	s.seq = e.Seq
 	s.emit(e)
 	return e.Seq
 }

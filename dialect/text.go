@@ -160,6 +160,14 @@ func tokens(n wire.Num) *int64 {
 	return new(int64(n.Value))
 }
 
+// whole reads a number of things; 0 if it cannot be one.
+func whole(n wire.Num) int {
+	if t := tokens(n); t != nil {
+		return int(*t)
+	}
+	return 0
+}
+
 // dollars reads an amount, if it can be one.
 func dollars(n wire.Num) *float64 {
 	if !n.OK || n.Value < 0 {

@@ -18,6 +18,20 @@ func (t *turn) done()   { t.over++ }
 // end keeps the turn's end.
 func (t *turn) end(e event.Event) { t.ended = &e }
 
+// stop says that the reply is over: a turn that did not say why it ended wanted nothing more.
+func (t *turn) stop(h event.Header) {
+	if !t.open {
+		return
+	}
+	if t.ended == nil {
+		t.ended = &event.Event{Header: h, Body: event.TurnEnded{}}
+	}
+	if b := t.ended.Body.(event.TurnEnded); b.Finish == "" {
+		b.Finish = event.FinishStop
+		t.ended.Body = b
+	}
+}
+
 // ready says whether the turn's end may be told: the answer is complete and nothing of it can follow. Where the stream does
 // not say why the model stopped, calls may still come, and only the next turn tells.
 func (t *turn) ready() bool {

@@ -32,7 +32,8 @@ func (f Foreign) Bytes() []byte {
 	return []byte(f.Line)
 }
 
-// An Unknown is an event of a kind that this version does not know. It travels on as it stands.
+// An Unknown is an event that this version cannot read: of a kind that it does not know, or with a field of a type that it
+// does not expect. It travels on as it stands.
 type Unknown struct {
 	Name Kind
 	Raw  Raw // an object
@@ -61,11 +62,17 @@ func Inferred(b Body) bool {
 		return b.Inferred
 	case ToolCalled:
 		return b.Inferred
+	case GateAsked:
+		return b.Inferred
 	case AgentStarted:
 		return b.Inferred
 	case AgentEnded:
 		return b.Inferred
+	case LoopStarted:
+		return b.Inferred
 	case LoopEnded:
+		return b.Inferred
+	case PhaseStarted:
 		return b.Inferred
 	case PhaseEnded:
 		return b.Inferred

@@ -60,6 +60,19 @@ func (l Line) Event() (Event, error) {
 	return Event{l.Header, b}, err
 }
 
+// Unread returns the event with its body as it stands, an [Unknown] whatever its kind: for a body that [Line.Body] reads only
+// in part.
+func (l Line) Unread() (Event, error) {
+	if l.cut {
+		return Event{Header: l.Header}, ErrElided
+	}
+	slow, err := parseSlow(l.raw)
+	if err != nil {
+		return Event{Header: l.Header}, err
+	}
+	return Event{l.Header, Unknown{Name: l.Kind, Raw: bytes.Clone(slow.body)}}, nil
+}
+
 func isSyntax(err error) bool {
 	var s *wire.SyntaxError
 	return errors.As(err, &s)
@@ -73,9 +86,9 @@ func Append(dst []byte, e Event) []byte {
 		dst = strconv.AppendUint(dst, e.Seq, 10)
 		dst = append(dst, ',')
 	}
-	if y := e.At.Year(); !e.At.IsZero() && y >= 0 && y <= 9999 {
+	if at := e.At.UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
 		dst = append(dst, `"at":"`...)
-		dst = e.At.UTC().AppendFormat(dst, timeLayout)
+		dst = at.AppendFormat(dst, timeLayout)
 		dst = append(dst, `",`...)
 	}
 	dst = appendKey(dst, `"session":`, e.Session)
@@ -297,42 +310,15 @@ func parseSlow(raw []byte) (Line, error) {
 		return Line{}, errors.New("event: not a JSON object")
 	}
 	l := Line{raw: raw}
-	var bad error
 	for key, n := range d.Root().All() {
-		switch key {
-		case "seq":
-			bad = l.number(bad, key, n, &l.Seq)
-		case "of":
-			bad = l.number(bad, key, n, &l.Of)
-		case "session":
-			bad = l.text(bad, key, n, &l.Session)
-		case "agent":
-			bad = l.text(bad, key, n, &l.Agent)
-		case "call":
-			bad = l.text(bad, key, n, &l.Call)
-		case "kind":
-			var k string
-			bad = l.text(bad, key, n, &k)
-			l.Kind = Kind(k)
-		case "at":
-			t, err := time.Parse(time.RFC3339, n.Text())
-			if err != nil && bad == nil {
-				bad = fmt.Errorf("event: at is not an RFC 3339 time")
-			}
-			l.At = t.UTC()
-		case "body":
-			if n.Kind() != wire.Object {
-				bad = errors.Join(bad, errors.New("event: body is not an object"))
-			}
-			l.body = n.Raw()
+		if err := l.set(key, n); err != nil {
+			return Line{}, err
 		}
 		if key == "body" && l.Kind != "" {
 			break
 		}
 	}
 	switch {
-	case bad != nil:
-		return Line{}, bad
 	case l.Kind == "":
 		return Line{}, errors.New("event: no kind")
 	case l.body == nil:
@@ -341,21 +327,51 @@ func parseSlow(raw []byte) (Line, error) {
 	return l, nil
 }
 
-func (l *Line) number(bad error, key string, n wire.Node, to *uint64) error {
-	v, ok := n.Int()
-	if !ok || v < 0 {
-		return errors.Join(bad, fmt.Errorf("event: %s is not a whole number", key))
+// set takes one key of a line.
+func (l *Line) set(key string, n wire.Node) error {
+	switch key {
+	case "seq":
+		return number(key, n, &l.Seq)
+	case "of":
+		return number(key, n, &l.Of)
+	case "session":
+		return text(key, n, &l.Session)
+	case "agent":
+		return text(key, n, &l.Agent)
+	case "call":
+		return text(key, n, &l.Call)
+	case "kind":
+		return text(key, n, (*string)(&l.Kind))
+	case "at":
+		t, err := time.Parse(time.RFC3339, n.Text())
+		if err != nil {
+			return errors.New("event: at is not an RFC 3339 time")
+		}
+		l.At = t.UTC()
+	case "body":
+		if n.Kind() != wire.Object {
+			return errors.New("event: body is not an object")
+		}
+		l.body = n.Raw()
 	}
-	*to = uint64(v)
-	return bad
+	return nil
 }
 
-func (l *Line) text(bad error, key string, n wire.Node, to *string) error {
+func number(key string, n wire.Node, to *uint64) error {
+	v, ok := n.Int()
+	if !ok || v < 0 {
+		return fmt.Errorf("event: %s is not a whole number", key)
+	}
+	*to = uint64(v)
+	return nil
+}
+
+func text(key string, n wire.Node, to *string) error {
 	if n.Kind() != wire.String {
-		return errors.Join(bad, fmt.Errorf("event: %s is not a string", key))
+		return fmt.Errorf("event: %s is not a string", key)
 	}
 	*to = n.Text()
-	return bad
+	return nil
 }
 
 // Millis returns the time of a Unix time in milliseconds, or the zero time if a calendar has no such year.

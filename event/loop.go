@@ -12,10 +12,11 @@ type Status struct {
 
 // A LoopStarted opens a loop of phases.
 type LoopStarted struct {
-	MaxIterations int `json:"max_iterations"`
-	Pre           int `json:"pre"`            // number of phases before the loop
-	Loop          int `json:"loop"`           // in it
-	Post          int `json:"post,omitempty"` // and after it
+	MaxIterations int  `json:"max_iterations"`
+	Pre           int  `json:"pre"`            // number of phases before the loop
+	Loop          int  `json:"loop"`           // in it
+	Post          int  `json:"post,omitempty"` // and after it
+	Inferred      bool `json:"inferred,omitempty"`
 }
 
 // A LoopEnded closes it.
@@ -31,6 +32,7 @@ type PhaseStarted struct {
 	Phase     string `json:"phase"`
 	Iteration int    `json:"iteration"`      // 0 outside the loop
 	Part      string `json:"part,omitempty"` // pre, loop or post
+	Inferred  bool   `json:"inferred,omitempty"`
 }
 
 // A PhaseEnded closes it.

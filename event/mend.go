@@ -9,192 +9,125 @@ import (
 // A Mender makes a stream whole. Events go in as somebody told them; they come out with every span opened before it is used
 // and closed once:
 //
-//	run.started first, one run.* last; replies between a prompt and a reply.*; turns inside replies;
-//	deltas followed by their block; each call called once and ended once; each question answered; each
-//	sub-agent, phase and loop ended.
+//	run.started first, one run.* last; in it loops, in them phases, in them replies, each from a prompt to a
+//	reply.*; in replies turns and sub-agents, parents around children; in turns blocks, each after its deltas
+//	and equal to them; each call called once, in a turn or after it, and ended once; each question answered
+//	before its call ends, and each answer that names one after it.
 //
-// What it adds is marked inferred and carries no Of, but for blocks that it puts together from their deltas. A stream that is
-// whole passes unchanged. The run's end is held back until Close, since some programs go on talking after it.
+// A stream that is whole passes unchanged. What the Mender adds is marked inferred and carries no Of; only a block that is put
+// together from deltas and was not cut, and a delta for the rest of a block that its deltas did not reach, are as good as
+// told. Every event that goes in comes out, but for
+//
+//   - a run's second end: the first that is not run.done stands;
+//   - a second run.started, which comes out as session.started, unless it begins another run;
+//   - a block without text, which gets the text of its deltas.
+//
+// The run's end is held back until Close or the next run, since some programs go on talking after it. Foreign lines, diags and
+// kinds that nobody knows may stand anywhere before it.
 //
 // The zero Mender is ready.
 type Mender struct {
 	Program string // named in an inferred run.started
+	Runs    bool   // a run.started after the run's end begins another run, as in a journal that was resumed
 
+	emit    func(Event) // the caller's
+	at      time.Time   // of the last event that had one
 	started bool
-	end     Event // the run's end, held
-	ended   bool
-	run     Header // session of the run
-	at      time.Time
+	run     Header // with the run's session
+	end     Event  // the run's end, held; its kind is empty while there is none
 
-	reply    bool
-	prompt   string // id of the open reply's prompt
-	implied  bool   // the open reply's prompt was inferred
-	lastKind Kind
-	verdict  Body // how the last reply ended
+	loop  bool
+	phase *PhaseStarted
 
-	agents []*strand // the top one first, then the open sub-agents in the order they came
-	loop   bool
-	phase  *PhaseStarted
-}
+	reply   bool
+	prompt  string // id of its prompt
+	implied bool   // its prompt was inferred
+	fresh   bool   // no turn began in it
 
-// A strand is what is open in one agent.
-type strand struct {
-	path, session string
-	turn          bool // a turn is open
-	impliedTurn   bool // and was inferred
-	turns         int  // turns so far in the run
-	inReply       int  // and in this reply
-	worked        bool // a call ended since the model last spoke
-
-	block   Kind // text or thought, while deltas come
-	blockID string
-	text    strings.Builder
-	begun   time.Time // its first delta's
-	last    time.Time // its last delta's
-	of      uint64
-
-	calls []openCall
-}
-
-type openCall struct {
-	id, name string
-	request  string // an open question about it
-	asked    bool
+	agents []*strand // the top one first, then the open sub-agents, parents before children
 }
 
 // Put passes e on, after what must stand before it.
 func (m *Mender) Put(e Event, emit func(Event)) {
 	e = e.Stamp()
+	body := readable(e.Body)
+	if b, ok := body.(RunStarted); ok && m.Runs && m.end.Kind != "" && b.Format != 0 {
+		m.Close(emit)
+	}
+	m.emit = emit
 	if !e.At.IsZero() {
 		m.at = e.At
 	}
-	switch b := e.Body.(type) {
-	case Foreign, Unknown, Diag:
+	switch b := body.(type) {
+	case nil, Foreign, Diag, Unknown:
 		emit(e)
 		return
 	case RunStarted:
-		if m.started {
-			emit(Event{e.Header, SessionStarted{b.Backend, b.Cwd, b.Model, b.DangerouslyLoad, b.Resumed}}.Stamp())
+		if !m.started {
+			m.started, m.run.Session = true, e.Session
+			emit(e)
 			return
 		}
-		m.started, m.run.Session = true, e.Session
-		emit(e)
-		return
+		body = SessionStarted{b.Backend, b.Cwd, b.Model, b.DangerouslyLoad, b.Resumed}
+		e = Event{e.Header, body}.Stamp()
 	}
-	if !m.started {
-		m.started, m.run.Session = true, e.Session
-		emit(m.infer(Header{Session: e.Session}, RunStarted{Format: Format, Program: m.Program, Inferred: true}))
-	}
-	if m.run.Session == "" && e.Top() {
-		m.run.Session = e.Session
-	}
-	if _, ok := AsRunEnd(e.Body); ok {
-		m.hold(e)
-		return
-	}
-	s := m.strand(e, emit)
-	switch b := e.Body.(type) {
-	case Prompt:
-		m.open(e, b, emit)
-	case TurnStarted:
-		m.answer(emit)
-		s.closeBlock(m, emit, false)
-		s.closeTurn(m, emit)
-		s.turn, s.impliedTurn, s.worked = true, b.Inferred, false
-		s.turns++
-		s.inReply++
-	case TurnEnded:
-		if !s.turn {
-			s.ensureTurn(m, emit)
+	m.start(e.Header)
+	switch b := body.(type) {
+	case RunDone, RunFailed, RunCancelled:
+		if m.end.Kind == "" || m.end.Kind == "run.done" {
+			m.end = e
 		}
-		s.closeBlock(m, emit, false)
-		s.turn = false
-	case TextDelta:
-		s.delta(m, e, "text", b.ID, b.Text, emit)
-	case ThoughtDelta:
-		s.delta(m, e, "thought", b.ID, b.Text, emit)
-	case Text:
-		s.whole(m, "text", b.ID, emit)
-	case Thought:
-		s.whole(m, "thought", b.ID, emit)
-	case ToolCalled:
-		m.called(s, e, b, emit)
-	case GateAsked:
-		m.asked(s, e, b, emit)
-	case GateAllowed, GateDenied:
-		m.answered(s, e, emit)
-	case ToolStarted:
-		s.ensureCall(m, e, b.Name, nil, emit)
-	case ToolOutput:
-		s.ensureCall(m, e, "", nil, emit)
-	case ToolDone, ToolFailed, ToolDenied, ToolCancelled:
-		m.toolEnd(s, e, emit)
-	case AgentEnded:
-		m.closeStrand(s, emit)
-		m.agents = slices.DeleteFunc(m.agents, func(o *strand) bool { return o == s && o.path != "" })
-	case ReplyDone, ReplyFailed, ReplyCancelled:
-		m.answer(emit)
-		m.closeReply(emit)
-		m.verdict, m.reply = e.Body, false
+		return
 	case LoopStarted:
+		m.closeLoop()
 		m.loop = true
 	case LoopEnded:
-		m.closePhase(emit)
+		m.closePhase()
+		if !m.loop {
+			m.add(m.run, LoopStarted{Inferred: true})
+		}
 		m.loop = false
 	case PhaseStarted:
-		m.closePhase(emit)
+		m.closePhase()
 		m.phase = &b
-	case PhaseRetry:
-		if s.impliedTurn { // the next attempt is another answer
-			s.closeBlock(m, emit, true)
-			s.closeTurn(m, emit)
-		}
 	case PhaseEnded:
-		m.phase = nil
+		m.endPhase(b)
+	default:
+		e = m.strand(e.Header, body).put(m, e, body)
 	}
-	m.lastKind = e.Kind
 	emit(e)
 }
 
-// Close ends what is open, and the run.
+// Close ends what is open, and the run. The Mender is then ready for another stream.
 func (m *Mender) Close(emit func(Event)) {
-	if !m.started {
-		m.started = true
-		emit(m.infer(Header{}, RunStarted{Format: Format, Program: m.Program, Inferred: true}))
-	}
-	if !m.ended {
+	m.emit = emit
+	m.start(Header{})
+	if m.end.Kind == "" {
 		m.end = m.infer(m.run, RunFailed{Outcome: Failed, Reason: "the stream ended without its end", Inferred: true})
 	}
-	if m.reply {
-		m.closeReply(emit)
-		r := ReplyEnd{Prompt: m.prompt, Inferred: true}
-		switch m.end.Body.(type) {
-		case RunDone:
-			emit(m.infer(m.run, ReplyDone(r)))
-		case RunCancelled:
-			emit(m.infer(m.run, ReplyCancelled(r)))
-		default:
-			emit(m.infer(m.run, ReplyFailed(r)))
-		}
+	switch m.end.Kind {
+	case "run.done":
+		m.endReply(Done, "")
+	case "run.cancelled":
+		m.endReply(Cancelled, "")
 	}
-	m.closeAll(emit)
-	m.closePhase(emit)
-	if m.loop {
-		m.loop = false
-		emit(m.infer(m.run, LoopEnded{Inferred: true}))
-	}
-	if m.end.At.IsZero() {
+	m.closeLoop()
+	m.top().close(m, true) // questions that were asked outside replies
+	if m.end.At.Before(m.at) {
 		m.end.At = m.at
 	}
 	emit(m.end)
+	*m = Mender{Program: m.Program, Runs: m.Runs}
 }
 
-// hold keeps the run's end. A second one replaces the first only if it is worse news.
-func (m *Mender) hold(e Event) {
-	if _, done := m.end.Body.(RunDone); m.ended && !done {
-		return
+// readable returns what can be read of a body. An [Unknown] may be of a known kind: the fields that have their type count.
+func readable(b Body) Body {
+	if u, ok := b.(Unknown); ok {
+		if _, known := kinds.find[string(u.Name)]; known {
+			b, _ = decode(u.Name, u.Raw)
+		}
 	}
-	m.end, m.ended = e, true
+	return b
 }
 
 // infer makes an event that nobody told.
@@ -203,34 +136,144 @@ func (m *Mender) infer(h Header, b Body) Event {
 	return Event{h, b}.Stamp()
 }
 
-// strand returns the strand that e belongs to; a sub-agent that was never announced is.
-func (m *Mender) strand(e Event, emit func(Event)) *strand {
-	if len(m.agents) == 0 {
-		m.agents = append(m.agents, &strand{session: m.run.Session})
+func (m *Mender) add(h Header, b Body) { m.emit(m.infer(h, b)) }
+
+// start makes sure that the run is open before an event with header h.
+func (m *Mender) start(h Header) {
+	if m.run.Session == "" && h.Top() {
+		m.run.Session = h.Session
 	}
-	if e.Agent == "" {
-		top := m.agents[0]
-		if e.Session != "" && topical(e.Body) {
-			top.session = e.Session
+	if !m.started {
+		m.started = true
+		m.add(m.run, RunStarted{Format: Format, Program: m.Program, Inferred: true})
+	}
+}
+
+func (m *Mender) closeLoop() {
+	m.closePhase()
+	if m.loop {
+		m.loop = false
+		m.add(m.run, LoopEnded{Inferred: true})
+	}
+}
+
+func (m *Mender) closePhase() {
+	m.endReply(Failed, "")
+	if p := m.phase; p != nil {
+		m.phase = nil
+		m.add(m.run, PhaseEnded{Phase: p.Phase, Iteration: p.Iteration, Inferred: true})
+	}
+}
+
+// endPhase makes sure that the phase that is to end is open, and its reply over.
+func (m *Mender) endPhase(b PhaseEnded) {
+	if m.phase == nil || m.phase.Phase != b.Phase {
+		m.closePhase()
+		m.add(m.run, PhaseStarted{Phase: b.Phase, Iteration: b.Iteration, Inferred: true})
+	}
+	m.phase = nil
+	switch b.Stop {
+	case "end_turn":
+		m.endReply(Done, b.Stop)
+	case "cancelled":
+		m.endReply(Cancelled, b.Stop)
+	default:
+		m.endReply(Failed, b.Stop)
+	}
+}
+
+// open begins a reply, unless the prompt belongs to the one that is open or asks for none.
+func (m *Mender) open(b Prompt) {
+	switch {
+	case b.Source == SourceHistory || m.reply && b.Source == SourceSteer:
+		return
+	case m.fresh && (m.implied || b.ID == m.prompt):
+		m.prompt, m.implied = b.ID, b.Inferred
+		return
+	}
+	m.endReply(Failed, "")
+	m.reply, m.prompt, m.implied, m.fresh = true, b.ID, b.Inferred, true
+}
+
+// answer makes sure that a reply is open.
+func (m *Mender) answer() {
+	if !m.reply {
+		m.reply, m.prompt, m.implied, m.fresh = true, "", true, true
+		m.add(m.top().header(), Prompt{Inferred: true})
+	}
+}
+
+// endReply ends the open reply, if there is one, as that ended which holds it.
+func (m *Mender) endReply(as Outcome, stop string) {
+	if !m.reply {
+		return
+	}
+	m.closeReply(as != Done)
+	h, r := m.top().header(), ReplyEnd{Prompt: m.prompt, Stop: stop, Inferred: true}
+	switch as {
+	case Done:
+		m.add(h, ReplyDone(r))
+	case Cancelled:
+		m.add(h, ReplyCancelled(r))
+	default:
+		m.add(h, ReplyFailed(r))
+	}
+}
+
+// closeReply closes everything that a reply holds.
+func (m *Mender) closeReply(cut bool) {
+	m.endAgents("")
+	top := m.top()
+	top.close(m, cut)
+	top.spoke = false
+	m.reply, m.fresh = false, false
+}
+
+func (m *Mender) top() *strand {
+	if len(m.agents) == 0 {
+		m.agents = []*strand{{session: m.run.Session}}
+	}
+	return m.agents[0]
+}
+
+// strand returns the strand that an event belongs to; a sub-agent that was never announced is.
+func (m *Mender) strand(h Header, body Body) *strand {
+	top := m.top()
+	if h.Agent == "" {
+		if h.Session != "" && topical(body) {
+			top.session = h.Session
 		}
 		return top
 	}
+	_, announced := body.(AgentStarted)
 	for _, s := range m.agents {
-		if s.path == e.Agent {
-			if e.Session != "" {
-				s.session = e.Session
-			}
-			return s
+		if s.path != h.Agent {
+			continue
 		}
+		if announced { // again
+			m.endAgent(s)
+			break
+		}
+		if h.Session != "" {
+			s.session = h.Session
+		}
+		return s
 	}
-	if _, ok := e.Body.(AgentStarted); !ok {
-		h := Header{Session: e.Session, Agent: e.Agent}
-		emit(m.infer(h, AgentStarted{Depth: strings.Count(e.Agent, "/") + 1, Inferred: true}))
+	m.answer()
+	depth := strings.Count(h.Agent, "/") + 1
+	if i := strings.LastIndexByte(h.Agent, '/'); i > 0 && depth <= maxDepth {
+		m.strand(Header{Agent: h.Agent[:i]}, nil) // its parent
 	}
-	s := &strand{path: e.Agent, session: e.Session}
+	s := &strand{path: h.Agent, session: h.Session}
+	if !announced {
+		m.add(s.header(), AgentStarted{Depth: depth, Inferred: true})
+	}
 	m.agents = append(m.agents, s)
 	return s
 }
+
+// maxDepth is how deep a sub-agent may be for its parents to be announced: a path is somebody's text, and may be all slashes.
+const maxDepth = 16
 
 // topical says whether a body moves the top agent on to its session: a question from elsewhere or an error does not.
 func topical(b Body) bool {
@@ -241,87 +284,24 @@ func topical(b Body) bool {
 	return false
 }
 
-// open begins a reply.
-func (m *Mender) open(e Event, b Prompt, emit func(Event)) {
-	top := m.agents[0]
-	switch {
-	case !m.reply:
-	case b.Source == SourceSteer:
-		top.closeBlock(m, emit, false)
-		return
-	case m.lastKind == "prompt" && (b.ID == m.prompt || m.implied):
-		m.prompt, m.implied = b.ID, b.Inferred
-		return // goes on with its text
-	default:
-		m.closeReply(emit)
-		emit(m.infer(m.run, ReplyFailed{Prompt: m.prompt, Inferred: true}))
-		m.verdict = ReplyFailed{}
-	}
-	m.reply, m.prompt, m.implied = true, b.ID, b.Inferred
-	for _, s := range m.agents {
-		s.inReply = 0
-	}
+// endAgent ends a sub-agent that did not say so.
+func (m *Mender) endAgent(s *strand) {
+	m.leave(s, true)
+	m.add(s.header(), AgentEnded{Inferred: true})
 }
 
-// answer makes sure that a reply is open.
-func (m *Mender) answer(emit func(Event)) {
-	if m.reply {
-		return
-	}
-	m.reply, m.prompt, m.implied = true, "", true
-	m.agents[0].inReply = 0
-	m.lastKind = "prompt"
-	emit(m.infer(Header{Session: m.agents[0].session}, Prompt{Inferred: true}))
+// leave closes what a sub-agent holds and forgets it.
+func (m *Mender) leave(s *strand, cut bool) {
+	m.endAgents(s.path + "/")
+	s.close(m, cut)
+	m.agents = slices.DeleteFunc(m.agents, func(o *strand) bool { return o == s })
 }
 
-// closeReply closes everything that a reply holds.
-func (m *Mender) closeReply(emit func(Event)) {
-	m.closeAll(emit)
-	m.reply = false
-}
-
-func (m *Mender) closeAll(emit func(Event)) {
-	for len(m.agents) > 1 {
-		s := m.agents[len(m.agents)-1]
-		m.agents = m.agents[:len(m.agents)-1]
-		m.closeStrand(s, emit)
-		emit(m.infer(s.header(), AgentEnded{Inferred: true}))
-	}
-	for _, top := range m.agents {
-		m.closeStrand(top, emit)
-	}
-}
-
-// closeStrand closes an agent's block, calls and turn, and the agents below it.
-func (m *Mender) closeStrand(s *strand, emit func(Event)) {
-	if s.path != "" {
-		for i := len(m.agents) - 1; i > 0; i-- {
-			if c := m.agents[i]; strings.HasPrefix(c.path, s.path+"/") {
-				m.agents = slices.Delete(m.agents, i, i+1)
-				m.closeStrand(c, emit)
-				emit(m.infer(c.header(), AgentEnded{Inferred: true}))
-			}
+// endAgents ends the sub-agents whose paths begin so, children before parents.
+func (m *Mender) endAgents(prefix string) {
+	for i := len(m.agents) - 1; i > 0; i-- {
+		if s := m.agents[i]; strings.HasPrefix(s.path, prefix) {
+			m.endAgent(s)
 		}
-	}
-	s.closeBlock(m, emit, true)
-	for len(s.calls) > 0 {
-		c := s.calls[0]
-		h := s.header()
-		h.Call = c.id
-		if c.asked {
-			emit(m.infer(h, GateDenied{Request: c.request, Tool: c.name, By: ByNobody, Inferred: true}))
-		}
-		s.calls = s.calls[1:]
-		if c.id != "" {
-			emit(m.infer(h, ToolCancelled{Name: c.name, Error: "the stream ended before the call did", Inferred: true}))
-		}
-	}
-	s.closeTurn(m, emit)
-}
-
-func (m *Mender) closePhase(emit func(Event)) {
-	if p := m.phase; p != nil {
-		m.phase = nil
-		emit(m.infer(m.run, PhaseEnded{Phase: p.Phase, Iteration: p.Iteration, Inferred: true}))
 	}
 }

@@ -63,7 +63,7 @@ type CatalogSkill struct {
 	Version *string `json:"version,omitempty"` // absent when none is declared
 }
 
-// A Prompt opens a reply. A prompt with the id of the one just before it goes on with its text.
+// A Prompt opens a reply. One with the id of the prompt before it goes on with its text, if no turn began in between.
 type Prompt struct {
 	ID       string   `json:"id,omitempty"`
 	Text     string   `json:"text,omitempty"` // empty where the stream does not say it
@@ -73,8 +73,11 @@ type Prompt struct {
 	Inferred bool     `json:"inferred,omitempty"`
 }
 
-// SourceSteer marks a prompt that was said while a reply goes on, and does not open one.
-const SourceSteer = "steer"
+// Prompts of these sources do not open a reply.
+const (
+	SourceSteer   = "steer"   // said while a reply goes on
+	SourceHistory = "history" // context that nobody answers
+)
 
 // A ReplyEnd is how the answer to one prompt ended; [ReplyDone], [ReplyFailed] and [ReplyCancelled] are made of it.
 type ReplyEnd struct {

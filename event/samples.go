@@ -27,8 +27,10 @@ func Samples() []Event {
 	}
 	done := run
 	done.Outcome, done.Reason, done.Class, done.Code, done.Detail, done.Killed, done.Inferred = Done, "", "", "", "", nil, false
+	late := run
+	late.Outcome, late.Reason = Done, "it answered after all"
 	cancelled := run
-	cancelled.Outcome, cancelled.Reason, cancelled.Class, cancelled.Code = Cancelled, "interrupted", "", "130"
+	cancelled.Outcome, cancelled.Reason, cancelled.Class, cancelled.Code = Cancelled, "interrupted", "connection", "130"
 
 	top := Header{At: at, Session: "ses_7f3"}
 	call := Header{At: at, Session: "ses_7f3", Call: "c9"}
@@ -60,7 +62,7 @@ func Samples() []Event {
 		}},
 		{call, GateAsked{
 			Request: "q1", Tool: "bash", Permission: "bash", Patterns: []string{"git status"}, Question: "Run git status?",
-			Options: []Option{{"allow", "allow", "Yes"}, {"reject", "reject", "No"}}, Input: Raw(`{"command":"git status"}`), Deadline: at.Add(time.Minute),
+			Options: []Option{{"allow", "allow", "Yes"}, {"reject", "reject", "No"}}, Input: Raw(`{"command":"git status"}`), Deadline: at.Add(time.Minute), Inferred: true,
 		}},
 		{call, GateAllowed(answer)},
 		{call, GateDenied(answer)},
@@ -87,8 +89,8 @@ func Samples() []Event {
 		{top, ReplyFailed(reply)},
 		{top, ReplyCancelled(reply)},
 		{top, Status{Phase: "working", Label: "reading files", Source: "avenor"}},
-		{top, LoopStarted{MaxIterations: 5, Pre: 1, Loop: 2, Post: 1}},
-		{top, PhaseStarted{Phase: "review", Iteration: 1, Part: "loop"}},
+		{top, LoopStarted{MaxIterations: 5, Pre: 1, Loop: 2, Post: 1, Inferred: true}},
+		{top, PhaseStarted{Phase: "review", Iteration: 1, Part: "loop", Inferred: true}},
 		{top, PhaseRetry{Attempt: 1, Limit: 3}},
 		{top, PhaseEnded{Phase: "review", Iteration: 1, Stop: "end_turn", Marker: "exit", Label: "tests green", Inferred: true}},
 		{top, LoopEnded{Reason: "exit", Iterations: 1, Label: "tests green", Inferred: true}},
@@ -101,6 +103,7 @@ func Samples() []Event {
 		{top, Finished{Status: "done", Summary: "fixed", Files: []string{"main.go"}, Payload: Raw(`{"n":1}`), Source: "channel"}},
 		{top, Custom{Name: "deploy.started", Fields: Raw(`{"stage":"canary","n":12345678901234567890}`)}},
 		{top, RunDone(done)},
+		{top, RunDone(late)},
 		{top, RunFailed(run)},
 		{top, RunCancelled(cancelled)},
 		{Header{}, Foreign{Dialect: "grok", Line: `{"type":"step_start"`, Torn: true}},

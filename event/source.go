@@ -39,9 +39,18 @@ func NewSource(session string, last uint64, journal, show Sink, now func() time.
 // the journal ends the timeline: the event was not taken, and no later one will be. An error of show is returned, and the
 // timeline goes on.
 func (s *Source) Emit(e Event) (Event, error) {
+	e, err := s.take(e)
+	if err != nil {
+		return e, err
+	}
+	return e, s.drain(e.Seq)
+}
+
+// take numbers the event and puts it to the journal.
+func (s *Source) take(e Event) (Event, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.broken != nil {
-		s.mu.Unlock()
 		return e, s.broken
 	}
 	e = e.Stamp()
@@ -55,7 +64,6 @@ func (s *Source) Emit(e Event) (Event, error) {
 	if s.journal != nil {
 		if err := s.journal.Put(e); err != nil {
 			s.broken = err
-			s.mu.Unlock()
 			return e, err
 		}
 	}
@@ -63,8 +71,7 @@ func (s *Source) Emit(e Event) (Event, error) {
 	if s.show != nil {
 		s.queue = append(s.queue, e)
 	}
-	s.mu.Unlock()
-	return e, s.drain(e.Seq)
+	return e, nil
 }
 
 // Last returns the number of the newest event.
@@ -82,17 +89,23 @@ func (s *Source) drain(upto uint64) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	var first error
-	for {
-		s.mu.Lock()
-		if len(s.queue) == 0 || s.queue[0].Seq > upto {
-			s.mu.Unlock()
-			return first
-		}
-		e := s.queue[0]
-		s.queue = s.queue[1:]
-		s.mu.Unlock()
+	for e, ok := s.next(upto); ok; e, ok = s.next(upto) {
 		if err := s.show.Put(e); err != nil && first == nil {
 			first = err
 		}
 	}
+	return first
+}
+
+// next takes the event that is to be shown next, if its number is not above upto.
+func (s *Source) next(upto uint64) (Event, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 || s.queue[0].Seq > upto {
+		return Event{}, false
+	}
+	e := s.queue[0]
+	s.queue[0] = Event{} // what was shown is not kept
+	s.queue = s.queue[1:]
+	return e, true
 }

@@ -73,6 +73,7 @@ type GateAsked struct {
 	Options    []Option  `json:"options,omitempty"`
 	Input      Raw       `json:"input,omitempty"`
 	Deadline   time.Time `json:"deadline,omitzero"`
+	Inferred   bool      `json:"inferred,omitempty"`
 }
 
 // An Option is one of the answers to a question.

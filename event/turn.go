@@ -173,9 +173,9 @@ func (c Cost) Sum() (float64, bool) {
 	return all(c.Input, c.Output, c.CacheRead, c.CacheWrite)
 }
 
-type number interface{ int64 | float64 }
+type numeric interface{ int64 | float64 }
 
-func sum[T number](a, b *T) *T {
+func sum[T numeric](a, b *T) *T {
 	if a == nil {
 		return b
 	}
@@ -185,7 +185,7 @@ func sum[T number](a, b *T) *T {
 	return new(*a + *b)
 }
 
-func all[T number](parts ...*T) (total T, known bool) {
+func all[T numeric](parts ...*T) (total T, known bool) {
 	for _, p := range parts {
 		if p != nil {
 			total, known = total+*p, true

@@ -18,7 +18,6 @@ type Digest struct {
 	sum    Summary // what is counted directly; the rest is below
 	others Summary // of other journals
 	ledger Ledger
-	unread unread
 
 	tools  table[string, ToolSummary]
 	agents table[string, AgentSummary]
@@ -114,8 +113,8 @@ var known = func() map[event.Kind]bool {
 // header takes what every event has.
 func (d *Digest) header(h *event.Header) {
 	d.sum.Events++
-	if h.Of != 0 || h.Kind == "foreign" {
-		d.unread.observe(*h)
+	if unread(h) {
+		d.sum.Unread++
 	}
 	if !h.At.IsZero() {
 		if d.sum.Started.IsZero() {
@@ -320,7 +319,6 @@ func (d *Digest) own() Summary {
 	s.Agents = slices.Clone(d.agents.rows)
 	s.Phases = slices.Clone(d.phases.rows)
 	s.Spent = d.ledger.Accounts()
-	s.Unread = d.unread.total()
 	d.untold(&s)
 	return s
 }

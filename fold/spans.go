@@ -84,46 +84,5 @@ func unite[K comparable, V any](a, b []V, key func(V) K, add func(*V, V)) []V {
 	return t.rows
 }
 
-// unread counts the foreign lines from which nothing was read: no event names them in Of.
-type unread struct {
-	count  int
-	newest uint64     // the newest line, while nothing was read from it
-	old    [16]uint64 // lines that were counted lately: a run's end is held back, and may follow other lines
-	next   int
-}
-
-func (u *unread) observe(h event.Header) {
-	switch {
-	case h.Kind == "foreign":
-		u.settle()
-		u.newest = h.Seq
-	case h.Of == 0:
-	case h.Of == u.newest:
-		u.newest = 0
-	default:
-		for i, seq := range u.old {
-			if seq == h.Of {
-				u.old[i] = 0
-				u.count--
-			}
-		}
-	}
-}
-
-// settle counts the newest line, now that nothing more will be read from it.
-func (u *unread) settle() {
-	if u.newest != 0 {
-		u.count++
-		u.old[u.next] = u.newest
-		u.next = (u.next + 1) % len(u.old)
-		u.newest = 0
-	}
-}
-
-// total is the count if nothing more comes.
-func (u *unread) total() int {
-	if u.newest != 0 {
-		return u.count + 1
-	}
-	return u.count
-}
+// unread says whether an event tells that nothing could be read from a foreign line: a decoder says so by a diag.
+func unread(h *event.Header) bool { return h.Kind == "diag" && h.Of != 0 }

@@ -20,6 +20,7 @@ type Summary struct {
 	Ended    time.Time `json:"ended,omitzero"`        // the last event
 	Duration int64     `json:"duration_ms,omitempty"` // of all runs together
 
+	Dialect  string         `json:"dialect,omitempty"`  // what the stream was told in, if the caller says so
 	Programs []string       `json:"programs,omitempty"` // who wrote the stream, and in which version
 	Backends []string       `json:"backends,omitempty"`
 	Models   []string       `json:"models,omitempty"`

@@ -62,6 +62,7 @@ func (p printer) outcome(s Summary) {
 }
 
 func (p printer) who(s Summary) {
+	p.line("dialect", oneLine(s.Dialect))
 	p.line("program", oneLines(s.Programs)...)
 	p.line("backend", oneLines(s.Backends)...)
 	p.line("model", oneLines(s.Models)...)

@@ -31,7 +31,6 @@ type Tracker struct {
 	calls  calls
 	agents []OpenAgent
 	ledger Ledger
-	unread unread
 }
 
 // NewTracker returns a tracker of one session; if the name is empty, of the first one that comes. Events that name no
@@ -66,7 +65,10 @@ func (t *Tracker) Observe(e event.Event) bool {
 	if !e.At.IsZero() {
 		t.s.LastAt = e.At
 	}
-	t.unread.observe(e.Header)
+	if unread(&e.Header) {
+		t.s.LinesUnread++
+		t.change = true
+	}
 	t.ledger.Apply(e)
 	t.spans(e)
 	if e.Top() {
@@ -281,7 +283,6 @@ func (t *Tracker) end() {
 
 // over closes what the run left open.
 func (t *Tracker) over() {
-	t.unread.settle()
 	t.change = t.change || len(t.calls)+len(t.agents) > 0
 	t.calls, t.agents = nil, nil
 	t.answer(func(Question) bool { return true })
@@ -296,7 +297,6 @@ func (t *Tracker) settle() {
 		t.phase(cmp.Or(t.before, "working"), "")
 	}
 	set(t, &t.s.WaitingPermission, waiting)
-	set(t, &t.s.LinesUnread, t.unread.count)
 	set(t, &t.s.Turns, t.ledger.total.Turns)
 	set(t, &t.s.Usage, t.ledger.total.Usage)
 	set(t, &t.s.Cost, t.ledger.total.Cost)

@@ -15,7 +15,7 @@ func main() {
 		if err != nil {
 			log.Fatal(err)
 		} else if end, ok := event.AsRunEnd(e.Body); ok {
-			fmt.Println(end.Outcome, end.Reason)
+			fmt.Printf("%s %q\n", end.Outcome, end.Reason)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func Example() {
 		f.Close()
 	}
 	// Output:
-	// done
-	// failed Tool `bash` denied: command not in allowlist
-	// done
+	// done ""
+	// failed "Tool `bash` denied: command not in allowlist"
+	// done ""
 }

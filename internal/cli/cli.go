@@ -123,3 +123,13 @@ func oneLine(s string) string {
 		return r
 	}, strings.TrimSpace(s))
 }
+
+// either returns the first error: the others follow from it.
+func either(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -75,12 +75,12 @@ func convert(ctx context.Context, s IO, f convertFlags, file string) (err error)
 	opt := dialect.Options{NoOrigin: f.noOrigin, Repair: f.repair}
 	if f.loss != "" || f.strict {
 		if f.loss != "" {
-			file, err := os.Create(f.loss)
-			if err != nil {
-				return err
+			report, cannot := os.Create(f.loss)
+			if cannot != nil {
+				return cannot
 			}
-			c.report = bufio.NewWriter(file)
-			defer func() { err = errors.Join(err, c.report.Flush(), file.Close()) }()
+			c.report = bufio.NewWriter(report)
+			defer func() { err = either(err, c.report.Flush(), report.Close()) }()
 		}
 		opt.Loss = c.lost
 	}
@@ -130,7 +130,7 @@ func (c *conversion) run() error {
 		c.stream.Line(line, torn, tell)
 	}, c.out.Flush)
 	if err != nil {
-		return errors.Join(err, c.out.Flush())
+		return either(err, c.out.Flush())
 	}
 	if copied {
 		ended := false

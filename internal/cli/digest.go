@@ -78,7 +78,7 @@ func digest(ctx context.Context, s IO, f digestFlags, files []string) error {
 	var all fold.Digest
 	for i, r := range results {
 		if r.err != nil {
-			return errors.Join(out.Flush(), r.err)
+			return either(r.err, out.Flush())
 		}
 		if r.bad != nil {
 			fmt.Fprintf(s.Err, "sluice: %s: %s\n", r.name, oneLine(r.bad.Error()))
@@ -123,21 +123,18 @@ func (r *digested) read(ctx context.Context, s IO, f digestFlags, file string) {
 
 func (r *digested) write(w *bufio.Writer, f digestFlags, more, named bool) error {
 	sum := r.digest.Summary()
+	sum.Dialect = r.dialect
 	if f.json {
 		return json.NewEncoder(w).Encode(struct {
-			File    string `json:"file"`
-			Dialect string `json:"dialect,omitempty"`
+			File string `json:"file"`
 			fold.Summary
-		}{r.name, r.dialect, sum})
+		}{r.name, sum})
 	}
 	if more {
 		fmt.Fprintln(w)
 	}
 	if named {
 		fmt.Fprintf(w, "%s\n", r.name)
-	}
-	if r.dialect != "" {
-		fmt.Fprintf(w, "dialect   %s\n", r.dialect)
 	}
 	return sum.WriteText(w)
 }
@@ -158,7 +155,7 @@ func classify(ctx context.Context, s IO, f digestFlags, files []string) error {
 			out.WriteByte('\n')
 		}, out.Flush)
 		if err != nil {
-			return errors.Join(err, out.Flush())
+			return either(err, out.Flush())
 		}
 	}
 	return out.Flush()

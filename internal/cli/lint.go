@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -96,7 +95,7 @@ func lint(ctx context.Context, s IO, f lintFlags, file string) (ok bool, err err
 		lines++
 	}, out.Flush)
 	if err != nil {
-		return false, errors.Join(err, out.Flush())
+		return false, either(err, out.Flush())
 	}
 	l.Close()
 	if !f.json && !f.quiet {

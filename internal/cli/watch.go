@@ -92,7 +92,7 @@ func watch(ctx context.Context, s IO, f watchFlags, file string) error {
 	if errors.Is(err, errSeen) {
 		err = nil
 	}
-	return errors.Join(err, v.flush())
+	return either(err, v.flush())
 }
 
 // errSeen ends a reading whose run is over.
@@ -119,7 +119,7 @@ type viewer struct {
 func (v *viewer) follow(ctx context.Context, file string) error {
 	for line, err := range journal.Follow(ctx, file, journal.FollowOptions{}) {
 		if err != nil {
-			return errors.Join(err, v.flush())
+			return either(err, v.flush())
 		}
 		if v.classing == nil {
 			if d := dialect.Recognise(line); d != nil {
