@@ -145,7 +145,7 @@ func aictrlErrorOf(raw event.Raw) event.Error {
 		b.Class = "provider"
 	}
 	if n.Kind() != wire.Object || n.Len() > 1 || n.Get("message").Kind() != wire.String {
-		b.Data = e.Data
+		b.Data = tidy(wire.Span(e.Data))
 	}
 	return b
 }

@@ -29,7 +29,9 @@ func (a *aionrsEncoder) call(e event.Event, b event.ToolCalled) *aionrsCall {
 func (a *aionrsEncoder) find(e event.Event, name string) *aionrsCall {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if c := a.calls[i]; c.id == e.Call && c.agent == e.Agent {
-			c.called.Name = first(c.called.Name, name)
+			if !c.running && !c.asked { // once it was told its name stays
+				c.called.Name = first(c.called.Name, name)
+			}
 			return c
 		}
 	}

@@ -115,20 +115,24 @@ func (a *avenorEncoder) alone(call avenorCall, tool string) bool {
 // avenorOptions are the options of a question, made such that it can be answered with yes and with no.
 func avenorOptions(options []event.Option) []avenorOption {
 	var list []avenorOption
-	has := map[string]bool{}
+	has, ids := map[string]bool{}, map[string]bool{}
 	for _, o := range options {
 		kind := o.Kind
 		if kind == "" {
 			kind = guessed(o)
 		}
 		list = append(list, avenorOption{o.ID, kind, o.Name})
-		has[side(kind)] = true
-		has[o.ID] = true
+		has[side(kind)], ids[o.ID] = true, true
 	}
 	for _, kind := range []string{"allow", "reject"} {
-		if !has[kind] {
-			list = append(list, avenorOption{OptionID: kind, Kind: kind})
+		if has[kind] {
+			continue
 		}
+		id := kind
+		for n := 2; ids[id]; n++ {
+			id = numbered(kind, n)
+		}
+		list = append(list, avenorOption{OptionID: id, Kind: kind})
 	}
 	return list
 }
@@ -192,8 +196,11 @@ func (a *avenorEncoder) respond(dst []byte, h event.Header, q avenorAsk, option,
 	if i < 0 {
 		i = slices.IndexFunc(q.options, fits)
 	}
+	if i >= 0 {
+		option = q.options[i].OptionID
+	}
 	h.Session = q.session
-	return a.line(dst, h, "permission.response", avenorResponse{q.id, q.options[i].OptionID, kind, source})
+	return a.line(dst, h, "permission.response", avenorResponse{q.id, first(option, kind), kind, source})
 }
 
 // settle answers what nobody answered: no question outlives its session.

@@ -28,6 +28,9 @@ func fuzz(f *testing.F, d *Dialect) {
 			}
 		}
 		for _, to := range dialects {
+			if d == to && d == &native {
+				continue // says what it was told, whatever that was
+			}
 			if found := lintAll(encodeAll(events, to, Options{NoOrigin: true}), to); len(found) > 0 {
 				t.Fatalf("to %s: %+v", to.Name, found[0])
 			}

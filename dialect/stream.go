@@ -34,12 +34,13 @@ type StreamOptions struct {
 	After    uint64 // number events after this one; a native stream keeps its own numbers
 	NoOrigin bool   // do not give the lines themselves as foreign events
 	Lean     bool   // leave out what is bulky: the text of foreign events, inputs and outputs of calls
+	Runs     bool   // a journal that was resumed has several runs: give them as several, not as one that went on
 	AsTold   bool   // do not mend: give what the lines say, as they say it
 }
 
 // NewStream reads lines in dialect d.
 func NewStream(d *Dialect, o StreamOptions) *Stream {
-	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name, Runs: d == &native}}
+	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name, Runs: o.Runs && d == &native}}
 	if d != &native {
 		s.seq = o.After
 	}

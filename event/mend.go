@@ -19,7 +19,8 @@ import (
 // told. Every event that goes in comes out, but for
 //
 //   - a run's second end: the first that is not run.done stands;
-//   - a second run.started, which comes out as session.started, unless it begins another run;
+//   - a second run.started, which comes out as session.started, and an end before it, after which the run went on; unless it
+//     begins another run;
 //   - a block without text, which gets the text of its deltas.
 //
 // The run's end is held back until Close or the next run, since some programs go on talking after it. Foreign lines, diags and
@@ -68,6 +69,7 @@ func (m *Mender) Put(e Event, emit func(Event)) {
 			emit(e)
 			return
 		}
+		m.end = Event{} // the run goes on
 		body = SessionStarted{b.Backend, b.Cwd, b.Model, b.DangerouslyLoad, b.Resumed}
 		e = Event{e.Header, body}.Stamp()
 	}

@@ -3,7 +3,6 @@ package main
 
 import (
 	"fmt"
-	"log"
 	"os"
 
 	"github.com/sluice-dev/sluice/dialect"
@@ -13,7 +12,7 @@ import (
 func main() {
 	for e, err := range dialect.ReadAny(os.Stdin) {
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
 		} else if end, ok := event.AsRunEnd(e.Body); ok {
 			fmt.Printf("%s %q\n", end.Outcome, end.Reason)
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -240,6 +241,10 @@ func AppendRaw(dst []byte, raw []byte) []byte {
 	s := scanner{data: raw}
 	if !s.whole() {
 		return AppendString(dst, string(raw))
+	}
+	if !utf8.Valid(raw) {
+		raw = bytes.ToValidUTF8(raw, []byte("\ufffd"))
+		s.data = raw
 	}
 	if !s.spaced {
 		return append(dst, raw...)
