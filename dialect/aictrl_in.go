@@ -172,10 +172,7 @@ func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
 		if end.Output = s.Output.Text(); end.Output == "" {
 			end.Output = s.Metadata.Get("output").Text()
 		}
-		var d wire.Doc
-		if d.Parse(s.Metadata) == nil && d.Root().Kind() == wire.Object {
-			end.Metadata = aictrlRest(d.Root())
-		}
+		end.Metadata = aictrlRest(s.Metadata)
 	}
 	end.Error = s.Error.Text()
 	if s.Status == "error" {
@@ -188,17 +185,17 @@ func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
 }
 
 // aictrlRest is the metadata that is the tool's own.
-func aictrlRest(n wire.Node) event.Raw {
+func aictrlRest(metadata wire.Span) event.Raw {
 	dst := []byte{'{'}
-	for key, v := range n.All() {
-		if aictrlOwn(key) {
+	for key, v := range metadata.Members() {
+		if aictrlOwn(key.Text()) {
 			continue
 		}
 		if len(dst) > 1 {
 			dst = append(dst, ',')
 		}
-		dst = append(wire.AppendString(dst, key), ':')
-		dst = append(dst, v.Raw()...)
+		dst = append(append(dst, key...), ':')
+		dst = append(dst, v...)
 	}
 	if len(dst) == 1 {
 		return nil

@@ -200,11 +200,7 @@ func aictrlCallEnd(k event.Kind) []Loss {
 		lost(k, Dropped, "there is no word for it", "type", "update"),
 		aictrlSome(k, Approximated, "metadata is an object, and exit, output and truncated are ours", func(e event.Event) bool {
 			end, _ := event.AsToolEnd(e.Body)
-			var d wire.Doc
-			if len(end.Metadata) == 0 {
-				return false
-			}
-			return d.Parse(end.Metadata) != nil || string(aictrlRest(d.Root())) != string(end.Metadata)
+			return len(end.Metadata) > 0 && string(aictrlRest(wire.Span(end.Metadata))) != string(end.Metadata)
 		}, "metadata"),
 	)
 }

@@ -116,23 +116,33 @@ func (a *avenorEncoder) alone(call avenorCall, tool string) bool {
 func avenorOptions(options []event.Option) []avenorOption {
 	var list []avenorOption
 	has, ids := map[string]bool{}, map[string]bool{}
+	fresh := func(id string) string {
+		free := id
+		for n := 2; ids[free]; n++ {
+			free = numbered(id, n)
+		}
+		ids[free] = true
+		return free
+	}
+	for _, o := range options {
+		ids[o.ID] = true
+	}
 	for _, o := range options {
 		kind := o.Kind
 		if kind == "" {
 			kind = guessed(o)
 		}
-		list = append(list, avenorOption{o.ID, kind, o.Name})
-		has[side(kind)], ids[o.ID] = true, true
+		id := o.ID
+		if id == "" {
+			id = fresh(first(side(kind), "option"))
+		}
+		list = append(list, avenorOption{id, kind, o.Name})
+		has[side(kind)] = true
 	}
 	for _, kind := range []string{"allow", "reject"} {
-		if has[kind] {
-			continue
+		if !has[kind] {
+			list = append(list, avenorOption{OptionID: fresh(kind), Kind: kind})
 		}
-		id := kind
-		for n := 2; ids[id]; n++ {
-			id = numbered(kind, n)
-		}
-		list = append(list, avenorOption{OptionID: id, Kind: kind})
 	}
 	return list
 }

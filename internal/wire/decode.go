@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"strconv"
 	"sync"
@@ -247,26 +248,37 @@ func (s Span) Raw() json.RawMessage {
 	return append(json.RawMessage(nil), s...)
 }
 
-// Get returns a member of the object that s is, nil if it is none or has none of that name. It does not look into the others:
-// s was checked when it was decoded. A key with escapes is not found.
+// Get returns a member of the object that s is, nil if it is none or has none of that name. A key with escapes is not found.
 func (s Span) Get(key string) Span {
-	if len(s) < 2 || s[0] != '{' {
-		return nil
-	}
-	for i := skipSpace(s, 1); i < len(s) && s[i] == '"'; {
-		end := skipString(s, i)
-		name := s[i+1 : end-1]
-		i = skipSpace(s, end) // the colon
-		i = skipSpace(s, i+1)
-		after := skipValue(s, i)
-		if string(name) == key {
-			return s[i:after:after]
-		}
-		if i = skipSpace(s, after); i < len(s) && s[i] == ',' {
-			i = skipSpace(s, i+1)
+	for name, value := range s.Members() {
+		if string(name[1:len(name)-1]) == key {
+			return value
 		}
 	}
 	return nil
+}
+
+// Members gives the members of the object that s is, keys as literals. It does not look into them: s was checked when it was
+// decoded.
+func (s Span) Members() iter.Seq2[Span, Span] {
+	return func(yield func(key, value Span) bool) {
+		if len(s) < 2 || s[0] != '{' {
+			return
+		}
+		for i := skipSpace(s, 1); i < len(s) && s[i] == '"'; {
+			end := skipString(s, i)
+			key := s[i:end:end]
+			i = skipSpace(s, end) // the colon
+			i = skipSpace(s, i+1)
+			after := skipValue(s, i)
+			if after <= i || len(key) < 2 || !yield(key, s[i:after:after]) {
+				return
+			}
+			if i = skipSpace(s, after); i < len(s) && s[i] == ',' {
+				i = skipSpace(s, i+1)
+			}
+		}
+	}
 }
 
 // The skips below are for text that is known to be JSON; they are fast because they need not check it again.
