@@ -246,7 +246,7 @@ func (g *grokEncoder) toolUse(dst []byte, c *grokCall) []byte {
 		ToolCall:   &grokToolCall{ID: c.told, Name: first(c.called.Name, end.Name), Args: arguments(c.called.Input)},
 		ToolResult: &grokToolResult{ID: c.told, Success: done, Output: first(end.Output, end.Error)},
 	}
-	if !end.Start.IsZero() && !end.End.IsZero() {
+	if !end.Start.IsZero() && !end.End.Before(end.Start) {
 		s, f := end.Start.UnixMilli(), end.End.UnixMilli()
 		l.Timing = &grokTiming{s, f, f - s}
 	}

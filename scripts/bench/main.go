@@ -1,12 +1,17 @@
 // Bench measures the readers against jq on the same files, in one run, and prints one table: megabytes per CPU-second and
 // their ratio, best of a few rounds taken in turn; then the peak memory on a file of a gigabyte.
 //
+// The files are a long run of our own agent (texts, calls with outputs of 2 to 9 kB; and the same with forty deltas a turn), and
+// that run told in the other dialects. "recorded" are the short recorded runs of a program again and again: hardly any output,
+// much structure. CPU time is that of the whole process, start and garbage collection included.
+//
 // It must be run from the root of the repository: make bench.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,36 +58,45 @@ func run() error {
 	if out, err := exec.Command("go", "build", "-o", sluice, "./cmd/sluice").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	size := megabytes("BENCH_MB", 48)
-	files := map[string]func(*bufio.Writer, int64) error{
-		"blocks.ndjson": blocks, "deltas.ndjson": deltas,
-		"aictrl.ndjson": repeat("aictrl"), "grok.ndjson": repeat("grok"), "avenor.ndjson": repeat("avenor"),
-		"enso.ndjson": repeat("enso"), "aionrs.ndjson": repeat("aionrs"),
-	}
-	for name, fill := range files {
+	size := megabytes("BENCH_MB", 96)
+	for name, fill := range map[string]func(*bufio.Writer, int64) error{"blocks": blocks, "deltas": deltas, "recorded": repeat("aictrl")} {
 		if err := write(filepath.Join(dir, name), size, fill); err != nil {
 			return err
 		}
 	}
+	for _, d := range []string{"aictrl", "grok", "enso", "aionrs"} {
+		if err := tell(sluice, filepath.Join(dir, "blocks"), d, filepath.Join(dir, d)); err != nil {
+			return err
+		}
+	}
+	if err := tell(sluice, filepath.Join(dir, "deltas"), "avenor", filepath.Join(dir, "avenor")); err != nil { // it has no outputs
+		return err
+	}
 	const byType, byKind, byEvent = `select(.type=="x")`, `select(.kind=="run.done")`, `select(.event=="x")`
 	rows := []*row{
-		{name: "digest, native, blocks", file: "blocks.ndjson", ours: []string{"digest"}, jq: byKind, bar: 20},
-		{name: "digest, native, deltas", file: "deltas.ndjson", ours: []string{"digest"}, jq: byKind, bar: 20},
-		{name: "digest, aictrl", file: "aictrl.ndjson", ours: []string{"digest"}, jq: byType, bar: 8},
-		{name: "digest, grok", file: "grok.ndjson", ours: []string{"digest"}, jq: byType, bar: 8},
-		{name: "digest, avenor", file: "avenor.ndjson", ours: []string{"digest"}, jq: byEvent, bar: 8},
-		{name: "digest, enso", file: "enso.ndjson", ours: []string{"digest"}, jq: byType, bar: 8},
-		{name: "digest, aionrs", file: "aionrs.ndjson", ours: []string{"digest"}, jq: byType, bar: 8},
-		{name: "convert, aictrl to native", file: "aictrl.ndjson", ours: []string{"convert", "--to", "native"}, jq: byType, bar: 4},
-		{name: "convert, aictrl to avenor", file: "aictrl.ndjson", ours: []string{"convert", "--to", "avenor"}, jq: byType, bar: 4},
-		{name: "convert, grok to enso", file: "grok.ndjson", ours: []string{"convert", "--to", "enso"}, jq: byType, bar: 4},
-		{name: "convert, native to aictrl", file: "blocks.ndjson", ours: []string{"convert", "--to", "aictrl"}, jq: byKind, bar: 4},
-		{name: "lint, aictrl", file: "aictrl.ndjson", ours: []string{"lint", "-q"}, jq: byType, bar: 3},
-		{name: "lint, grok", file: "grok.ndjson", ours: []string{"lint", "-q"}, jq: byType, bar: 3},
-		{name: "lint, native", file: "blocks.ndjson", ours: []string{"lint", "-q"}, jq: byKind, bar: 3},
+		{name: "digest, native, blocks", file: "blocks", ours: []string{"digest"}, jq: byKind, bar: 20},
+		{name: "digest, native, deltas", file: "deltas", ours: []string{"digest"}, jq: byKind, bar: 20},
+		{name: "digest, aictrl", file: "aictrl", ours: []string{"digest"}, jq: byType, bar: 8},
+		{name: "digest, grok", file: "grok", ours: []string{"digest"}, jq: byType, bar: 8},
+		{name: "digest, avenor", file: "avenor", ours: []string{"digest"}, jq: byEvent, bar: 8},
+		{name: "digest, enso", file: "enso", ours: []string{"digest"}, jq: byType, bar: 8},
+		{name: "digest, aionrs", file: "aionrs", ours: []string{"digest"}, jq: byType, bar: 8},
+		{name: "digest, aictrl recorded", file: "recorded", ours: []string{"digest"}, jq: byType, bar: 8},
+		{name: "convert, aictrl to native", file: "aictrl", ours: []string{"convert", "--to", "native"}, jq: byType, bar: 4},
+		{name: "convert, aictrl to avenor", file: "aictrl", ours: []string{"convert", "--to", "avenor"}, jq: byType, bar: 4},
+		{name: "convert, grok to enso", file: "grok", ours: []string{"convert", "--to", "enso"}, jq: byType, bar: 4},
+		{name: "convert, native to aictrl", file: "blocks", ours: []string{"convert", "--to", "aictrl"}, jq: byKind, bar: 4},
+		{name: "lint, aictrl", file: "aictrl", ours: []string{"lint", "-q"}, jq: byType, bar: 3},
+		{name: "lint, grok", file: "grok", ours: []string{"lint", "-q"}, jq: byType, bar: 3},
+		{name: "lint, native", file: "blocks", ours: []string{"lint", "-q"}, jq: byKind, bar: 3},
 	}
 	for _, r := range rows {
 		file := filepath.Join(dir, r.file)
+		stat, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		size := float64(stat.Size()) / (1 << 20)
 		for range rounds {
 			a, _, err := measure(size, sluice, append(r.ours, file)...)
 			if err != nil {
@@ -111,11 +125,11 @@ func run() error {
 // memory prints the peak memory of each reader on a large file of its kind.
 func memory(dir, sluice string) error {
 	size := megabytes("BENCH_BIG_MB", 1024)
-	native, foreign := filepath.Join(dir, "big.native.ndjson"), filepath.Join(dir, "big.aictrl.ndjson")
+	native, foreign := filepath.Join(dir, "big.native"), filepath.Join(dir, "big.aictrl")
 	if err := write(native, size, blocks); err != nil {
 		return err
 	}
-	if err := write(foreign, size, repeat("aictrl")); err != nil {
+	if err := tell(sluice, native, "aictrl", foreign); err != nil {
 		return err
 	}
 	fmt.Printf("\npeak memory on %d MB\n", size)
@@ -124,7 +138,7 @@ func memory(dir, sluice string) error {
 		{"digest", native}, {"digest", foreign}, {"lint", "-q", native}, {"lint", "-q", foreign},
 		{"convert", "--to", "aictrl", native}, {"convert", "--to", "native", foreign}, {"watch", "--classify", native}, {"watch", foreign},
 	} {
-		_, peak, err := measure(size, sluice, args...)
+		_, peak, err := measure(float64(size), sluice, args...)
 		if err != nil {
 			return err
 		}
@@ -134,7 +148,7 @@ func memory(dir, sluice string) error {
 }
 
 // measure runs a command and returns megabytes per CPU-second and its peak memory in kilobytes.
-func measure(mb int64, name string, args ...string) (speed float64, peak int64, err error) {
+func measure(mb float64, name string, args ...string) (speed float64, peak int64, err error) {
 	cmd := exec.Command(name, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -144,7 +158,18 @@ func measure(mb int64, name string, args ...string) (speed float64, peak int64, 
 	}
 	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
-	return float64(mb) / cpu.Seconds(), use.Maxrss, nil
+	return mb / cpu.Seconds(), use.Maxrss, nil
+}
+
+// tell converts a file to another dialect.
+func tell(sluice, from, dialect, to string) error {
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(sluice, "convert", "--to", dialect, from)
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	return errors.Join(cmd.Run(), out.Close())
 }
 
 func megabytes(name string, def int64) int64 {
