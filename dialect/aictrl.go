@@ -134,6 +134,9 @@ func (a *aictrlEncoder) common(dst []byte, e event.Event) []byte {
 		delete(a.agents, e.Agent)
 		return a.line(dst, e, l)
 	case event.Error:
+		if e.Top() {
+			dst = a.flush(dst) // what it cut stands before it
+		}
 		dst, source := a.agent(dst, e, "")
 		a.message = b.Message
 		l := aictrlError{aictrlHead: a.head("error", e), SourceSessionID: source}

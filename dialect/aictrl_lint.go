@@ -87,6 +87,7 @@ var aictrlRules = []Rule{
 	{"aictrl/context-ratio", false, "context.ratio is context.used divided by context.limit"},
 	{"aictrl/tool-error", false, "state.error is there if, and only if, the status is error"},
 	{"aictrl/rejected-ran", true, "a call that was rejected does not complete"},
+	{"aictrl/permission-session", false, "a decision has the sessionID of the session that made the call"},
 	{"aictrl/call-untold", true, "a call that was decided about has a tool_use"},
 	{"aictrl/subagent", false, "a sub-agent starts before it is over or works, and has a parent that is there"},
 	{"aictrl/subagent-open", true, "every sub-agent is over before the session is"},
@@ -122,8 +123,11 @@ type aictrlChecker struct {
 
 // aictrlJudged is a call that was decided about.
 type aictrlJudged struct {
+	id          string
 	tool, input string
 	rejected    bool
+	session     string // that asked
+	ran         string // session of a call with the same id that ended
 }
 
 func (k *aictrlChecker) line(c *check, typ string, n wire.Node) {
@@ -163,7 +167,7 @@ func (k *aictrlChecker) line(c *check, typ string, n wire.Node) {
 			if k.calls == nil || len(k.calls) >= aictrlMost {
 				k.calls = map[string]aictrlJudged{}
 			}
-			k.calls[id] = aictrlJudged{n.Get("tool").Text(), string(n.Get("input").Raw()), typ == "permission_rejected"}
+			k.calls[n.Get("sessionID").Text()+" "+id] = aictrlJudged{id, n.Get("tool").Text(), string(n.Get("input").Raw()), typ == "permission_rejected", n.Get("sessionID").Text(), ""}
 		}
 	case "skill_discovered":
 		if k.skills == nil || len(k.skills) >= aictrlMost {
@@ -176,7 +180,7 @@ func (k *aictrlChecker) line(c *check, typ string, n wire.Node) {
 	case "subagent_start", "subagent_complete":
 		k.subagent(c, typ, n)
 	case "error":
-		k.trouble = true
+		k.trouble = k.trouble || n.Get("sourceSessionID").Is(k.session)
 	case "session_complete":
 		text := n.Get("error")
 		if k.before == "session_error" && text.Kind() == wire.Null {
@@ -314,15 +318,27 @@ func (k *aictrlChecker) toolUse(c *check, n wire.Node) {
 	case !failed && text.Kind() != wire.Absent:
 		c.report("aictrl/tool-error", text, "there is an error, and the status is not")
 	}
-	id := part.Get("callID").Text()
+	k.judged(c, part, session, failed)
+}
+
+// judged settles the decision about a call. One that has only the id, and was taken for another session, may be of another
+// call that is still to come: the end tells.
+func (k *aictrlChecker) judged(c *check, part wire.Node, session string, failed bool) {
+	id, state := part.Get("callID").Text(), part.Get("state")
 	for key, j := range k.calls {
-		if key == id || id == "" && part.Get("tool").Is(j.tool) && string(state.Get("input").Raw()) == j.input {
-			if j.rejected && !failed {
-				c.report("aictrl/rejected-ran", state, "%s was rejected, and completed", clip(key))
-			}
-			delete(k.calls, key)
-			break
+		if j.id != id && !(id == "" && part.Get("tool").Is(j.tool) && string(state.Get("input").Raw()) == j.input) {
+			continue
 		}
+		if j.session != session && j.session != "" {
+			j.ran = session
+			k.calls[key] = j
+			continue
+		}
+		if j.rejected && !failed {
+			c.report("aictrl/rejected-ran", state, "%s was rejected, and completed", clip(j.id))
+		}
+		delete(k.calls, key)
+		return
 	}
 }
 
@@ -372,8 +388,16 @@ func (k *aictrlChecker) left(c *check, n wire.Node) {
 	if len(k.agents) > 0 {
 		c.report("aictrl/subagent-open", n, "%d sub-agents are not over", len(k.agents))
 	}
-	if len(k.calls) > 0 {
-		c.report("aictrl/call-untold", n, "%d calls were decided about and have no tool_use", len(k.calls))
+	untold := 0
+	for _, j := range k.calls {
+		if j.ran == "" {
+			untold++
+			continue
+		}
+		c.report("aictrl/permission-session", n, "%s is of %s, and was decided about for %s", clip(j.id), clip(j.ran), clip(j.session))
+	}
+	if untold > 0 {
+		c.report("aictrl/call-untold", n, "%d calls were decided about and have no tool_use", untold)
 	}
 	if k.step {
 		c.report("aictrl/step-pair", n, "a step is not finished")

@@ -266,6 +266,11 @@ func (a *aionrsEncoder) fatal(dst []byte, b event.RunFailed) []byte {
 	switch b.Outcome {
 	case event.Misuse:
 		code = "config_error"
+	case event.Unavailable:
+		code = "provider_error"
+		if a.streams > 0 {
+			return dst
+		}
 	case event.Internal, event.Failed:
 	default:
 		if a.streams > 0 {

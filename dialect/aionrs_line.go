@@ -108,7 +108,7 @@ func aionrsCode(code, class, source string) string {
 	}
 	for _, word := range []string{class, source} {
 		switch word {
-		case "auth", "rate_limit", "provider", "connection", "timeout", "overload":
+		case "auth", "rate_limit", "provider", "connection", "timeout", "overload", "cut", "overflow", "invalid":
 			return "provider_error"
 		case "config", "usage":
 			return "config_error"

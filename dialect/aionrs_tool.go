@@ -133,19 +133,25 @@ func hasPath(metadata event.Raw) bool {
 	return len(metadata) > 0 && d.Parse(metadata) == nil && d.Root().Get("file_path").Kind() == wire.String
 }
 
-// withPath puts the file that a call was about into metadata that has none.
+// withPath puts the file that a call was about into metadata that does not name it.
 func withPath(metadata, input event.Raw) event.Raw {
-	if len(metadata) > 0 || len(input) == 0 {
-		return metadata
-	}
 	var d wire.Doc
-	if d.Parse(input) != nil {
+	if hasPath(metadata) || len(input) == 0 || d.Parse(input) != nil {
 		return metadata
 	}
 	for _, key := range []string{"file_path", "path", "filePath"} {
-		if n := d.Root().Get(key); n.Kind() == wire.String {
-			return append(wire.AppendString([]byte(`{"file_path":`), n.Text()), '}')
+		n := d.Root().Get(key)
+		if n.Kind() != wire.String {
+			continue
 		}
+		dst := wire.AppendString([]byte(`{"file_path":`), n.Text())
+		for k, v := range wire.Span(metadata).Members() {
+			if k.Text() != "file_path" {
+				dst = append(append(append(dst, ','), k...), ':')
+				dst = append(dst, v...)
+			}
+		}
+		return append(dst, '}')
 	}
 	return metadata
 }

@@ -89,7 +89,7 @@ func (n *ensoEncoder) Encode(dst []byte, e event.Event) []byte {
 	s := n.strand(e.Agent)
 	switch b := e.Body.(type) {
 	case event.Prompt:
-		if e.Top() && b.Text != "" {
+		if e.Top() && b.Text != "" && b.Source != event.SourceHistory {
 			if s.whole = false; b.Source != event.SourceSteer {
 				dst = n.finish(dst, s)
 				s.said = false
@@ -247,7 +247,7 @@ func (n *ensoEncoder) assistantDone(dst []byte, s *ensoStrand) []byte {
 // turnEnded tells the end of an answer, unless its calls did already. An answer that the end of the stream cut has none; how
 // the reply ends decides. Neither has one that never came.
 func (n *ensoEncoder) turnEnded(dst []byte, s *ensoStrand, b event.TurnEnded) []byte {
-	cut := b.Inferred && s.cut
+	cut := b.Inferred && s.cut || b.Finish == event.FinishError && s.broken
 	absent := s.closed || b.Inferred || b.Finish == event.FinishError
 	if s.said && !cut || !s.said && !absent {
 		dst = n.assistantDone(dst, s)

@@ -22,7 +22,7 @@ var ensoLosses = join(
 	[]Loss{
 		{Kind: "prompt", Fate: Dropped, Why: "only what the user said to the top agent is told", when: func(e event.Event) bool {
 			b, ok := e.Body.(event.Prompt)
-			return ok && (b.Text == "" || !e.Top())
+			return ok && (b.Text == "" || b.Source == event.SourceHistory || !e.Top())
 		}},
 		{Kind: "gate.denied", Fate: Dropped, Why: "a denial is told by the call's end, unless nobody was there to be asked", when: func(e event.Event) bool {
 			b, ok := e.Body.(event.GateDenied)

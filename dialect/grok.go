@@ -103,6 +103,8 @@ func (g *grokEncoder) Encode(dst []byte, e event.Event) []byte {
 	}
 	g.session = first(g.session, e.Session)
 	switch b := e.Body.(type) {
+	case event.RunStarted: // steps are counted within a run
+		*g = grokEncoder{opt: g.opt, clock: g.clock, session: e.Session}
 	case event.TurnStarted:
 		dst = g.finish(dst, e)
 		g.step++
@@ -274,6 +276,10 @@ func (g *grokEncoder) finish(dst []byte, e event.Event) []byte {
 		ended = at.Body.(event.TurnEnded)
 	}
 	l.FinishReason = grokFinish(g.turn.finish(g.failed), ended.Said)
+	if l.FinishReason == string(event.FinishToolCalls) && g.turn.calls == 0 {
+		l.FinishReason = "other" // it wanted tools, and none was called
+		g.opt.lose(at, "finish", Approximated, "a step that wants tools has calls, and nobody told any")
+	}
 	g.last = l.FinishReason
 	in, known := ended.Usage.InputAll()
 	out, also := ended.Usage.OutputAll()

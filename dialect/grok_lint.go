@@ -37,7 +37,8 @@ var grokRules = []Rule{
 	{"grok/usage-sum", false, "totalTokens is inputTokens plus outputTokens"},
 	{"grok/after-error", false, "an error is the last line"},
 	{"grok/session", false, "the session's id does not change"},
-	{"grok/tool-calls-last", false, "a run does not end on a step that wants tools"},
+	{"grok/call-untold", false, "a step that wants tools has a tool_use for each"},
+	{"grok/tool-calls-last", true, "a run does not end on a step that wants tools"},
 }
 
 // grokChecker is the grammar of steps.
@@ -94,8 +95,12 @@ func (g *grokChecker) line(c *check, typ string, n wire.Node) {
 		g.stage = 3
 		g.toolUse(c, n)
 	case "step_finish":
+		why := n.Get("finishReason")
+		if (why.Is("tool_calls") || why.Is("tool-calls")) && g.stage != 3 {
+			c.report("grok/call-untold", why, "the step wants tools, and has no tool_use")
+		}
 		g.open, g.stage = false, 0
-		g.wants = n.Get("finishReason").Is("tool_calls")
+		g.wants = why.Is("tool_calls")
 		sum(c, "grok/usage-sum", n.Get("usage"), "totalTokens", "inputTokens", "outputTokens")
 	}
 }
