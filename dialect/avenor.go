@@ -14,7 +14,7 @@ import (
 var avenor = Dialect{
 	Name:    "avenor",
 	Doc:     "flat events: message chunks, tool.call and tool.call_update, permission questions and answers, loop phases; session.end or avenor.loop.end last",
-	encoder: func(o Options) Encoder { return &avenorEncoder{opt: o, ended: map[string]bool{}} },
+	encoder: func(o Options) Encoder { return (&avenorEncoder{opt: o, ended: map[string]bool{}}).fresh() },
 	decoder: func(bulk bool) Decoder { return &avenorDecoder{bulk: bulk} },
 	shapes:  avenorShape,
 	checker: func() checker { return newAvenorChecker() },
@@ -50,26 +50,41 @@ type avenorEncoder struct {
 	backend    string // as the last session.start said
 
 	block  avenorBlock
-	void   string // id of the last block that was cut
-	blocks int    // ids that were made up
+	void   map[string]bool // ids of blocks that were cut, in this turn
+	blocks int             // ids that were made up
 	calls  []avenorCall
 	called recent
 	made   int // ids of calls that were made up
 	asks   []avenorAsk
 	asked  recent
 	usage  event.Usage // of the turns of this reply
+	spent  event.Usage // in attempts that were given up
+	typed  int         // length of the last prompt
 
-	over      bool            // session.end is the last line
-	ended     map[string]bool // sessions that are over
-	held      []event.Event   // errors after session.end: they wait for the next session
-	erred     bool            // an error was told in this reply
-	announced avenorStop      // by an error
-	stop      string          // of the last session.end
+	failed    *event.Event      // the end of a reply that may be tried again
+	over      bool              // session.end is the last line
+	ended     map[string]bool   // sessions that are over
+	held      []event.Event     // errors and custom events after session.end: they wait for the next session
+	erred     map[string]bool   // sessions of the top agent in which an error was told
+	announced map[string]string // stop reasons by session, by an error
+	stop      string            // of the last session.end
 
 	loop      avenorLoop
 	phase     *event.PhaseStarted // as it was told
 	iteration int
+	most      int  // iterations; 0: no limit
+	phases    int  // of the loop, in an iteration
+	passed    int  // that ended well in this iteration
+	cut       bool // nobody told the loop's end: the run's tells it
 	retries   int
+}
+
+// fresh returns an encoder of another run: it remembers which ids were used, and nothing else.
+func (a *avenorEncoder) fresh() *avenorEncoder {
+	return &avenorEncoder{
+		opt: a.opt, clock: a.clock, blocks: a.blocks, made: a.made, called: a.called, asked: a.asked, ended: a.ended,
+		void: map[string]bool{}, erred: map[string]bool{}, announced: map[string]string{},
+	}
 }
 
 // An avenorBlock is the block whose pieces are being told.
@@ -88,9 +103,6 @@ type avenorAsk struct {
 	session, id          string // as they were told
 	options              []avenorOption
 }
-
-// An avenorStop is a stop reason that an error named before the session's end.
-type avenorStop struct{ session, reason string }
 
 type avenorLoop int
 
@@ -127,17 +139,25 @@ type avenorToolUpdate struct {
 }
 
 type avenorStart struct {
-	Backend         string `json:"backend"`
-	Dir             string `json:"dir"`
-	DangerouslyLoad bool   `json:"dangerously_load"`
+	Backend         string  `json:"backend,omitempty"`
+	Dir             *string `json:"dir,omitempty"`
+	DangerouslyLoad *bool   `json:"dangerously_load,omitempty"`
 }
 
 func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
-	if b, ok := e.Body.(event.Custom); ok {
-		return a.line(dst, e.Header, customName(b.Name), flat(b.Fields))
+	dst = a.resolve(dst, e)
+	if _, ok := e.Body.(event.RunStarted); ok && e.Top() {
+		*a = *a.fresh()
 	}
 	if a.loop == loopOver {
 		a.drop(e, "nothing follows avenor.loop.end")
+		return dst
+	}
+	if b, ok := e.Body.(event.Custom); ok {
+		return a.custom(dst, e, b)
+	}
+	if a.backend == "claude" && unseen(e.Body) {
+		a.drop(e, "the backend claude tells what its terminal shows: no text, no calls, no plan")
 		return dst
 	}
 	if _, ends := event.AsRunEnd(e.Body); !e.Top() && !ends { // of sub-agents what they do is told, under their own sessions
@@ -150,7 +170,7 @@ func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
 	case event.RunStarted:
 		a.run, a.label = b.Run, b.Label
 		if !b.Inferred && e.Session != "" {
-			dst = a.start(dst, e, first(b.Backend, b.Program), b.Cwd, b.DangerouslyLoad)
+			dst = a.start(dst, e, b.Backend, b.Cwd, b.DangerouslyLoad)
 		}
 	case event.SessionStarted:
 		dst = a.start(dst, e, b.Backend, b.Cwd, b.DangerouslyLoad)
@@ -170,8 +190,16 @@ func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
 		}
 	case event.TurnEnded:
 		a.usage = a.usage.Add(b.Usage)
-	case event.ReplyDone, event.ReplyFailed, event.ReplyCancelled:
-		dst = a.reply(dst, e)
+		if !b.Inferred {
+			clear(a.void)
+		}
+	case event.ReplyFailed:
+		if b.Inferred {
+			return a.reply(dst, e, "")
+		}
+		a.failed = &e
+	case event.ReplyDone, event.ReplyCancelled:
+		dst = a.reply(dst, e, "")
 	case event.RunDone, event.RunFailed, event.RunCancelled:
 		dst = a.close(dst, e)
 	case event.LoopStarted, event.PhaseStarted, event.PhaseRetry, event.PhaseEnded, event.LoopEnded:
@@ -199,6 +227,16 @@ func (a *avenorEncoder) work(dst []byte, e event.Event) []byte {
 		dst = a.fault(dst, e, b)
 	}
 	return dst
+}
+
+// unseen says whether the backend claude has no word for a body.
+func unseen(b event.Body) bool {
+	switch b.(type) {
+	case event.TextDelta, event.Text, event.ThoughtDelta, event.Thought, event.Plan,
+		event.ToolCalled, event.ToolDone, event.ToolFailed, event.ToolDenied, event.ToolCancelled:
+		return true
+	}
+	return false
 }
 
 // speaks says whether a body moves the top agent on to its session.
@@ -260,12 +298,15 @@ func (a *avenorEncoder) enter(dst []byte, h event.Header) []byte {
 	dst = a.release(dst)
 	if a.ended[h.Session] {
 		delete(a.ended, h.Session)
+		if a.backend == "claude" {
+			return a.line(dst, h, "agent.prompt_submitted", avenorSubmitted{"pty", a.typed})
+		}
 		dst = a.line(dst, h, "user.message_chunk", avenorChunk{})
 	}
 	return dst
 }
 
-// release says that the run goes on after a session's end: the errors that waited can be told.
+// release says that the run goes on after a session's end: what waited can be told.
 func (a *avenorEncoder) release(dst []byte) []byte {
 	if !a.over {
 		return dst
@@ -273,21 +314,61 @@ func (a *avenorEncoder) release(dst []byte) []byte {
 	held := a.held
 	a.over, a.held = false, nil
 	for _, e := range held {
-		dst = a.fault(dst, e, e.Body.(event.Error))
+		switch b := e.Body.(type) {
+		case event.Error:
+			dst = a.fault(dst, e, b)
+		case event.Custom:
+			dst = a.custom(dst, e, b)
+		}
 	}
 	return dst
+}
+
+// late says whether an event comes after the line that is the last one of a run; it waits then, in case that the run goes on.
+func (a *avenorEncoder) late(e event.Event) bool {
+	if !a.over || a.loop != noLoop {
+		return false
+	}
+	a.drop(e, "it comes after session.end: it is told before the next session, or not at all")
+	if len(a.held) < 64 && !a.opt.told(e.Header) {
+		a.held = append(a.held, e)
+	}
+	return true
+}
+
+// custom tells somebody's own event.
+func (a *avenorEncoder) custom(dst []byte, e event.Event, b event.Custom) []byte {
+	if a.late(e) {
+		return dst
+	}
+	return a.line(dst, e.Header, customName(b.Name), flat(b.Fields))
 }
 
 func (a *avenorEncoder) start(dst []byte, e event.Event, backend, dir string, load *bool) []byte {
 	dst = a.release(dst)
 	delete(a.ended, e.Session)
 	a.backend = backend
-	return a.line(dst, e.Header, "session.start", avenorStart{backend, dir, load != nil && *load})
+	l := avenorStart{Backend: backend, DangerouslyLoad: load}
+	if dir != "" || backend == "claude" {
+		l.Dir = &dir
+	}
+	if load == nil && backend == "claude" {
+		l.DangerouslyLoad = new(bool)
+	}
+	return a.line(dst, e.Header, "session.start", l)
 }
 
 // prompt tells what the user said. Where that is not known it opens at most a session that was over.
 func (a *avenorEncoder) prompt(dst []byte, e event.Event, b event.Prompt) []byte {
+	if b.Source == event.SourceHistory { // nobody said it
+		return dst
+	}
 	dst = a.release(dst)
+	if a.backend == "claude" {
+		a.drop(e, "the backend claude tells only that a prompt was typed")
+		a.typed = len(b.Text)
+		return dst
+	}
 	if b.Text == "" && !(a.ended[e.Session] && b.Source != event.SourceSteer) {
 		return dst
 	}
@@ -320,7 +401,10 @@ func (a *avenorEncoder) whole(dst []byte, h event.Header, kind, id, text string,
 		dst = a.piece(dst, h, kind, id, rest, nil)
 	}
 	if partial {
-		a.void = a.block.source
+		if len(a.void) >= endedMost {
+			clear(a.void)
+		}
+		a.void[first(id, a.block.source)] = true
 	}
 	a.block = avenorBlock{}
 	return dst
@@ -328,7 +412,7 @@ func (a *avenorEncoder) whole(dst []byte, h event.Header, kind, id, text string,
 
 // message is the id of a new block. An attempt that follows one that was given up has a new id.
 func (a *avenorEncoder) message(id string) string {
-	if id != "" && id != a.void {
+	if id != "" && !a.void[id] {
 		return id
 	}
 	a.blocks++

@@ -171,6 +171,9 @@ func guessed(o event.Option) string {
 // answer tells a decision, if it answers a question.
 func (a *avenorEncoder) answer(dst []byte, e event.Event) []byte {
 	b, _ := event.AsGateAnswer(e.Body)
+	if a.backend == "claude" && b.Inferred {
+		return dst // somebody may have answered at the terminal
+	}
 	kind := "allow"
 	if _, ok := e.Body.(event.GateDenied); ok {
 		kind = "reject"
@@ -216,6 +219,9 @@ func (a *avenorEncoder) respond(dst []byte, h event.Header, q avenorAsk, option,
 // settle answers what nobody answered: no question outlives its session.
 func (a *avenorEncoder) settle(dst []byte, h event.Header) []byte {
 	for _, q := range a.asks {
+		if a.backend == "claude" {
+			break // somebody may have answered at the terminal
+		}
 		dst = a.respond(dst, h, q, "", "reject", "avenor")
 	}
 	a.asks, a.calls = nil, nil
@@ -223,24 +229,66 @@ func (a *avenorEncoder) settle(dst []byte, h event.Header) []byte {
 }
 
 func (a *avenorEncoder) fault(dst []byte, e event.Event, b event.Error) []byte {
-	if a.over && a.loop == noLoop {
-		a.drop(e, "it comes after session.end: it is told before the next session, or not at all")
-		if len(a.held) < 64 && !a.opt.told(e.Header) {
-			a.held = append(a.held, e)
-		}
+	if a.late(e) {
 		return dst
 	}
-	a.erred, a.over = true, false
+	a.over = false
+	if e.Top() {
+		note(a.erred, e.Session, true)
+	}
+	if b.Stop != "" && !slices.Contains(avenorStops, b.Stop) {
+		a.opt.lose(e, "stop", Dropped, "it is not one of the document's")
+		b.Stop = ""
+	}
 	if b.Stop != "" {
-		a.announced = avenorStop{e.Session, b.Stop}
+		note(a.announced, e.Session, b.Stop)
 	}
 	return a.line(dst, e.Header, "avenor.error", avenorError{
 		first(b.Source, "backend"), b.Message, b.Type, b.Stop, b.Model, diagnostics(b.Diagnostics),
 	})
 }
 
+// note remembers something of a session; of endedMost at most.
+func note[V any](of map[string]V, session string, v V) {
+	if len(of) >= endedMost {
+		clear(of)
+	}
+	of[session] = v
+}
+
+// resolve tells the end of a reply that failed, now that it is known whether it is tried again: then the session goes on.
+func (a *avenorEncoder) resolve(dst []byte, next event.Event) []byte {
+	e, reason, at := a.failed, "", len(dst)
+	if e == nil {
+		return dst
+	}
+	switch b := next.Body.(type) {
+	case nil, event.Notice, event.Diag, event.Unknown: // these say nothing here
+		return dst
+	case event.PhaseRetry:
+		a.failed = nil
+		r, _ := event.AsReplyEnd(e.Body)
+		if r.Usage == (event.Usage{}) {
+			r.Usage = a.usage
+		}
+		a.spent, a.usage, a.block = a.spent.Add(r.Usage), event.Usage{}, avenorBlock{}
+		dst = a.settle(dst, e.Header)
+		a.opt.lose(*e, "", Dropped, "an attempt that is retried has no end of its own: its tokens are in that of the last one")
+	case event.RunFailed:
+		reason = b.Reason
+	}
+	if a.failed != nil {
+		a.failed = nil
+		dst = a.reply(dst, *e, reason)
+	}
+	if a.opt.told(e.Header) {
+		return dst[:at]
+	}
+	return dst
+}
+
 // reply ends a session.
-func (a *avenorEncoder) reply(dst []byte, e event.Event) []byte {
+func (a *avenorEncoder) reply(dst []byte, e event.Event, reason string) []byte {
 	r, _ := event.AsReplyEnd(e.Body)
 	h := e.Header
 	if h.Session == "" || r.Inferred {
@@ -249,9 +297,15 @@ func (a *avenorEncoder) reply(dst []byte, e event.Event) []byte {
 	stop, usage := r.Stop, r.Usage
 	switch e.Body.(type) {
 	case event.ReplyDone:
-		stop = first(stop, "end_turn")
+		if !slices.Contains(avenorStops, stop) {
+			stop = "end_turn"
+		}
 	case event.ReplyCancelled:
 		if !isCancelled(stop) && stop != "timeout" {
+			stop = "cancelled"
+		}
+		if stop != "cancelled" && stop != "timeout" && a.backend != "" && !strings.HasPrefix(a.backend, "claude") {
+			a.opt.lose(e, "stop", Approximated, "only the backend claude is cancelled by force")
 			stop = "cancelled"
 		}
 	default:
@@ -265,7 +319,16 @@ func (a *avenorEncoder) reply(dst []byte, e event.Event) []byte {
 	if usage == (event.Usage{}) {
 		usage = a.usage
 	}
-	return a.end(dst, h, stop, "the session failed", usage)
+	if a.spent != (event.Usage{}) {
+		a.opt.lose(e, "usage", Approximated, "it has the tokens of the attempts before it too")
+	}
+	return a.end(dst, h, stop, first(reason, "the session failed"), usage)
+}
+
+// avenorStops are the stop reasons that are told: the document's, and those that have an exit code of their own.
+var avenorStops = []string{
+	"end_turn", "max_tokens", "stop_sequence", "tool_use", "timeout", "cancelled", "cancelled_forced", degenerate,
+	"refusal", "max_turn_requests", "blocked", "error",
 }
 
 func isDone(stop string) bool      { return stop == "end_turn" || stop == "stop_sequence" }
@@ -276,29 +339,34 @@ func (a *avenorEncoder) end(dst []byte, h event.Header, stop, message string, us
 	h.Call = ""
 	dst = a.settle(dst, h)
 	dst = a.enter(dst, h)
-	if s := a.announced; s.reason != "" && s.session == h.Session {
-		stop = s.reason
+	announced := a.announced[h.Session]
+	stop = first(announced, stop)
+	known := slices.Contains(avenorStops, stop)
+	if message == "the session failed" && stop != "error" {
+		message = "the session ended with " + stop
+	}
+	if !known {
+		stop = "error"
 	}
 	odd := a.backend == "claude" && !isCancelled(stop) && stop != "end_turn"
-	if (stop == "error" || odd) && !a.erred {
-		if stop != "error" {
-			message = "the session ended with " + stop
-		}
+	switch {
+	case stop == degenerate && announced == "":
+		dst = a.line(dst, h, "avenor.error", avenorError{Source: "loop", Message: message, Kind: degenerate, StopReason: degenerate})
+	case (stop == "error" || odd) && !a.erred[h.Session] && !a.erred[""]:
 		dst = a.line(dst, h, "avenor.error", avenorError{Source: "backend", Message: message})
 	}
 	l := avenorEnd{StopReason: stop}
 	if a.backend != "claude" {
-		l.Usage = avenorTokens(usage)
+		l.Usage = avenorTokens(usage.Add(a.spent))
 	}
-	a.block, a.usage = avenorBlock{}, event.Usage{}
-	a.over, a.erred, a.announced, a.stop = true, false, avenorStop{}, stop
+	a.block, a.usage, a.spent = avenorBlock{}, event.Usage{}, event.Usage{}
+	a.over, a.stop = true, stop
+	clear(a.erred)
+	delete(a.announced, h.Session)
 	if isDone(stop) {
 		a.retries = 0
 	}
-	if len(a.ended) >= endedMost {
-		clear(a.ended)
-	}
-	a.ended[h.Session] = true
+	note(a.ended, h.Session, true)
 	return a.line(dst, h, "session.end", l)
 }
 
@@ -329,7 +397,7 @@ func counted(n *int64) int64 {
 // close ends the run: a session, or the loop, that is still open.
 func (a *avenorEncoder) close(dst []byte, e event.Event) []byte {
 	if a.loop == inLoop {
-		return a.endLoop(dst, e.Header, event.LoopEnded{Iterations: a.iteration, Inferred: true})
+		return a.cutLoop(dst, e)
 	}
 	if a.over {
 		return dst
@@ -349,32 +417,70 @@ func (a *avenorEncoder) close(dst []byte, e event.Event) []byte {
 	return a.end(dst, h, stop, first(r.Reason, "the run failed"), a.usage)
 }
 
+// cutLoop ends a loop whose end nobody told: the run's end says why, and the iterations that are whole count.
+func (a *avenorEncoder) cutLoop(dst []byte, e event.Event) []byte {
+	b := event.LoopEnded{Iterations: max(0, a.iteration-1), Inferred: true}
+	if a.iteration > 0 && a.phase == nil && a.passed >= max(a.phases, 1) {
+		b.Iterations = a.iteration
+	}
+	r, _ := event.AsRunEnd(e.Body)
+	if _, ok := e.Body.(event.RunCancelled); ok {
+		b.Reason = "cancelled"
+	} else if r.Outcome == event.Timeout {
+		b.Reason = "timeout"
+	}
+	return a.endLoop(dst, e.Header, b)
+}
+
 // looping tells phases and what is around them.
 func (a *avenorEncoder) looping(dst []byte, e event.Event) []byte {
 	dst = a.release(dst)
 	if b, ok := e.Body.(event.LoopStarted); ok {
+		if a.cut {
+			dst = a.cutLoop(dst, event.Event{Header: e.Header})
+		}
 		return a.startLoop(dst, e, b)
 	}
 	if b, ok := e.Body.(event.PhaseRetry); ok {
 		clear(a.ended)
-		a.announced = avenorStop{}
+		clear(a.erred)
+		clear(a.announced)
 		a.retries++
 		return a.line(dst, e.Header, "avenor.retry", avenorRetry{a.retries, max(b.Limit, a.retries)})
 	}
-	dst = a.startLoop(dst, event.Event{Header: e.Header}, event.LoopStarted{MaxIterations: 1, Loop: 1})
+	dst = a.startLoop(dst, event.Event{Header: e.Header}, event.LoopStarted{Loop: 1})
 	switch b := e.Body.(type) {
 	case event.PhaseStarted:
-		dst = a.endPhase(dst, e.Header, event.PhaseEnded{})
+		b.Iteration = a.within(e, "iteration", b.Iteration)
+		dst = a.endPhase(dst, e.Header, event.PhaseEnded{Inferred: true})
 		dst = a.startPhase(dst, e.Header, b)
 	case event.PhaseEnded:
+		b.Iteration = a.within(e, "iteration", b.Iteration)
 		if a.phase == nil {
 			dst = a.startPhase(dst, e.Header, event.PhaseStarted{Phase: b.Phase, Iteration: b.Iteration})
 		}
+		if b.Stop != "" && !slices.Contains(avenorStops, b.Stop) {
+			a.opt.lose(e, "stop", Approximated, "it is not one of the document's")
+			b.Stop = "error"
+		}
 		dst = a.endPhase(dst, e.Header, b)
 	case event.LoopEnded:
+		if a.cut = b.Inferred && b.Reason == ""; a.cut {
+			return dst
+		}
+		b.Iterations = a.within(e, "iterations", b.Iterations)
 		dst = a.endLoop(dst, e.Header, b)
 	}
 	return dst
+}
+
+// within keeps a count of iterations within what the loop's start said; 0 is no limit.
+func (a *avenorEncoder) within(e event.Event, field string, n int) int {
+	if a.most > 0 && n > a.most {
+		a.opt.lose(e, field, Approximated, "the loop has no more iterations")
+		return a.most
+	}
+	return n
 }
 
 // startLoop opens the loop, if it is not open: there are no phases without one, and there is one in a run.
@@ -385,7 +491,7 @@ func (a *avenorEncoder) startLoop(dst []byte, e event.Event, b event.LoopStarted
 		}
 		return dst
 	}
-	a.loop = inLoop
+	a.loop, a.phases, a.most = inLoop, b.Loop, b.MaxIterations
 	return a.line(dst, e.Header, "avenor.loop.start", avenorLoopStart{max(b.MaxIterations, 0), max(b.Pre, 0), max(b.Loop, 0), max(b.Post, 0)})
 }
 
@@ -397,13 +503,17 @@ func (a *avenorEncoder) startPhase(dst []byte, h event.Header, b event.PhaseStar
 		b.Part = "pre"
 	}
 	if b.Part == "loop" {
-		a.iteration = max(b.Iteration, a.iteration, 1)
+		if n := max(b.Iteration, a.iteration, 1); n != a.iteration {
+			a.iteration, a.passed = n, 0
+		}
 		b.Iteration = a.iteration
 	} else {
 		b.Iteration = 0
 	}
-	a.phase, a.retries, a.stop, a.erred = &b, 0, "", false
+	a.phase, a.retries, a.stop = &b, 0, ""
 	clear(a.ended)
+	clear(a.erred)
+	clear(a.announced)
 	return a.line(dst, h, "avenor.phase.start", avenorPhaseStart{b.Phase, b.Iteration, b.Part})
 }
 
@@ -413,8 +523,12 @@ func (a *avenorEncoder) endPhase(dst []byte, h event.Header, b event.PhaseEnded)
 	if p == nil {
 		return dst
 	}
-	a.phase, a.announced = nil, avenorStop{}
+	a.phase = nil
+	clear(a.announced)
 	l := avenorPhaseEnd{Phase: p.Phase, Iteration: p.Iteration, StopReason: first(b.Stop, a.stop, "error")}
+	if p.Part == "loop" && !b.Inferred && isDone(l.StopReason) {
+		a.passed++
+	}
 	switch b.Marker {
 	case "abort":
 		l.AbortMarker, l.AbortMarkerLabel = true, b.Label
@@ -426,7 +540,7 @@ func (a *avenorEncoder) endPhase(dst []byte, h event.Header, b event.PhaseEnded)
 
 func (a *avenorEncoder) endLoop(dst []byte, h event.Header, b event.LoopEnded) []byte {
 	dst = a.settle(dst, h)
-	dst = a.endPhase(dst, h, event.PhaseEnded{})
+	dst = a.endPhase(dst, h, event.PhaseEnded{Inferred: true})
 	reason := b.Reason
 	switch {
 	case slices.Contains(avenorExits, reason):

@@ -72,6 +72,9 @@ func (a *avenorEncoder) guest(dst []byte, e event.Event) []byte {
 		}
 		return a.line(dst, h, "agent.prompt_submitted", avenorSubmitted{b.Delivery, max(b.Length, 0)})
 	}
+	if b, ok := e.Body.(event.Status); ok && a.backend == "claude" && !a.over && slices.Contains(claudeSources, b.Source) {
+		dst = a.enter(dst, h) // its prompt was not told
+	}
 	if a.ended[h.Session] || a.over && a.loop == noLoop {
 		a.drop(e, "it comes after session.end")
 		return dst

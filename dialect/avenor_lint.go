@@ -13,6 +13,7 @@ var avenorRules = []Rule{
 	{"avenor/loop-end", false, "avenor.loop.end is the last event of its run"},
 	{"avenor/phase-pair", false, "each avenor.phase.start is followed by one avenor.phase.end of the same name and iteration, and phases do not overlap"},
 	{"avenor/iteration", false, "pre-phases have iteration 0 and loop phases 1 or more, and iterations do not go back"},
+	{"avenor/iteration-limit", false, "there are no more iterations than max_iterations, if that is not 0"},
 	{"avenor/retry-count", false, "avenor.retry counts its attempts 1, 2, 3 … up to max_retries"},
 	{"avenor/call-id", false, "a toolCallId is used for one call of a session"},
 	{"avenor/call-order", false, "tool.call_update follows its tool.call, and a call ends once"},
@@ -28,7 +29,8 @@ var avenorRules = []Rule{
 	{"avenor/claude-source", false, "the backend claude has its status from transcript, pty or tmux"},
 	{"avenor/claude-stop", false, "the backend claude ends with end_turn, cancelled or cancelled_forced, unless an avenor.error says why not"},
 	{"avenor/claude-usage", false, "the backend claude tells no usage"},
-	{"avenor/claude-events", true, "the backend claude emits only the events that its section lists"},
+	{"avenor/claude-events", false, "the backend claude emits only the events that its section lists"},
+	{"avenor/claude-start", false, "session.start of the backend claude has dir and dangerously_load"},
 	{"avenor/claude-load", true, "the backend claude never sets dangerously_load"},
 	{"avenor/channel-backend", true, "channel events come with the backend claude-channel"},
 	{"avenor/status-first", true, "agent.status says waiting before a permission.request and done before session.end, where avenor tells its status"},
@@ -40,8 +42,8 @@ type avenorChecker struct {
 	last    string // event before
 	ended   map[string]bool
 	backend string
-	erred   bool
-	stop    avenorStop // that an error announced
+	erred   map[string]bool   // sessions with an error
+	stop    map[string]string // that an error announced, by session
 
 	calls  map[avenorKey]bool
 	called recent
@@ -53,6 +55,7 @@ type avenorChecker struct {
 	inPhase   bool
 	number    int64 // its iteration
 	iteration int64
+	most      int64 // iterations; 0: no limit
 	retries   int64
 
 	status     string // the last phase that was told
@@ -64,7 +67,10 @@ type avenorChecker struct {
 type avenorKey struct{ session, id string }
 
 func newAvenorChecker() *avenorChecker {
-	return &avenorChecker{ended: map[string]bool{}, calls: map[avenorKey]bool{}, asks: map[avenorKey][]avenorOption{}}
+	return &avenorChecker{
+		ended: map[string]bool{}, erred: map[string]bool{}, stop: map[string]string{},
+		calls: map[avenorKey]bool{}, asks: map[avenorKey][]avenorOption{},
+	}
 }
 
 // avenorAround are the events of the run, not of a session.
@@ -97,14 +103,22 @@ func (a *avenorChecker) line(c *check, typ string, n wire.Node) {
 		a.status = n.Get("phase").Text()
 		a.tells = a.tells || n.Get("source").Is("avenor")
 	case "avenor.error":
-		a.erred = true
+		note(a.erred, session, true)
 		if s := n.Get("stop_reason").Text(); s != "" {
-			a.stop = avenorStop{session, s}
+			note(a.stop, session, s)
 		}
 	case "session.end":
 		a.end(c, n, session)
 	case "avenor.loop.start", "avenor.loop.end", "avenor.phase.start", "avenor.phase.end", "avenor.retry":
 		a.around(c, typ, n)
+	}
+}
+
+// unknown takes somebody's own event. It may stand between sessions, but it is not the last one.
+func (a *avenorChecker) unknown(c *check, n wire.Node) {
+	a.last = clip(n.Get("event").Text())
+	if a.loop == loopOver {
+		c.report("avenor/loop-end", n, "%s after avenor.loop.end", a.last)
 	}
 }
 
@@ -125,6 +139,11 @@ func (a *avenorChecker) guest(c *check, typ string, n wire.Node) {
 	switch typ {
 	case "session.start":
 		a.backend = n.Get("backend").Text()
+		for _, field := range []string{"dir", "dangerously_load"} {
+			if a.backend == "claude" && n.Get(field).Kind() == wire.Absent {
+				c.report("avenor/claude-start", n, "%s is missing", field)
+			}
+		}
 		if load, _ := n.Get("dangerously_load").Bool(); load && a.backend == "claude" {
 			c.report("avenor/claude-load", n.Get("dangerously_load"), "dangerously_load is set")
 		}
@@ -149,7 +168,7 @@ func (a *avenorChecker) guest(c *check, typ string, n wire.Node) {
 		if u := n.Get("usage"); u.Kind() != wire.Absent {
 			c.report("avenor/claude-usage", u, "there is a usage")
 		}
-		if s := n.Get("stop_reason").Text(); s != "end_turn" && !isCancelled(s) && !a.erred {
+		if s := n.Get("stop_reason").Text(); s != "end_turn" && !isCancelled(s) && !a.erred[n.Get("session_id").Text()] && !a.erred[""] {
 			c.report("avenor/claude-stop", n.Get("stop_reason"), "the stop reason is %q", clip(s))
 		}
 	case "agent.message_chunk", "agent.thought_chunk", "user.message_chunk", "tool.call", "tool.call_update", "session.plan":
@@ -216,8 +235,8 @@ func (a *avenorChecker) end(c *check, n wire.Node, session string) {
 	if a.tells && a.status != "done" {
 		c.report("avenor/status-first", n, "the status is %s", clip(a.status))
 	}
-	if s := a.stop; s.reason != "" && s.session == session && !n.Get("stop_reason").Is(s.reason) {
-		c.report("avenor/announced-stop", n.Get("stop_reason"), "an error announced %s", clip(s.reason))
+	if s := a.stop[session]; s != "" && !n.Get("stop_reason").Is(s) {
+		c.report("avenor/announced-stop", n.Get("stop_reason"), "an error announced %s", clip(s))
 	}
 	usage := n.Get("usage")
 	sum(c, "avenor/usage-sum", usage, "total_tokens", "input_tokens", "output_tokens")
@@ -236,10 +255,11 @@ func (a *avenorChecker) end(c *check, n wire.Node, session string) {
 	if n.Get("stop_reason").Is("end_turn") || n.Get("stop_reason").Is("stop_sequence") {
 		a.retries = 0
 	}
-	if len(a.ended) >= endedMost {
-		clear(a.ended)
-	}
-	a.ended[session], a.erred, a.stop, a.status = true, false, avenorStop{}, ""
+	note(a.ended, session, true)
+	delete(a.erred, session)
+	delete(a.erred, "")
+	delete(a.stop, session)
+	a.status = ""
 }
 
 // unanswered tells open questions. The backend claude has a person before its terminal who may answer there.
@@ -259,7 +279,7 @@ func (a *avenorChecker) around(c *check, typ string, n wire.Node) {
 	if typ == "avenor.retry" {
 		a.retries++
 		clear(a.ended)
-		a.stop = avenorStop{}
+		clear(a.stop)
 		attempt, ok1 := n.Get("attempt").Int()
 		most, ok2 := n.Get("max_retries").Int()
 		if ok1 && (attempt != a.retries || ok2 && attempt > most) {
@@ -275,6 +295,7 @@ func (a *avenorChecker) around(c *check, typ string, n wire.Node) {
 			c.report("avenor/loop-order", n, "there is a loop already")
 		}
 		a.loop = max(a.loop, inLoop)
+		a.most, _ = n.Get("max_iterations").Int()
 		return
 	}
 	switch a.loop {
@@ -294,9 +315,12 @@ func (a *avenorChecker) around(c *check, typ string, n wire.Node) {
 			c.report("avenor/phase-pair", n, "the phase %s is open", clip(a.phase))
 		}
 		a.phase, a.number, a.inPhase = name, iteration, true
-		a.retries, a.erred, a.stop = 0, false, avenorStop{}
+		a.retries = 0
+		clear(a.erred)
+		clear(a.stop)
 		clear(a.ended)
 		a.counts(c, n, iteration)
+		a.within(c, n.Get("iteration"))
 	case "avenor.phase.end":
 		switch {
 		case !a.inPhase:
@@ -304,10 +328,12 @@ func (a *avenorChecker) around(c *check, typ string, n wire.Node) {
 		case a.phase != name || a.number != iteration:
 			c.report("avenor/phase-pair", n, "the open phase is %s, iteration %d", clip(a.phase), a.number)
 		}
-		a.inPhase, a.stop = false, avenorStop{}
+		a.inPhase = false
+		clear(a.stop)
 		marker(c, n)
 	case "avenor.loop.end":
 		a.closePhase(c)
+		a.within(c, n.Get("iterations_completed"))
 		a.loop = loopOver
 	}
 }
@@ -326,6 +352,12 @@ func (a *avenorChecker) counts(c *check, n wire.Node, iteration int64) {
 		c.report("avenor/iteration", at, "iteration %d after %d", iteration, a.iteration)
 	case kind.Is("loop"):
 		a.iteration = iteration
+	}
+}
+
+func (a *avenorChecker) within(c *check, at wire.Node) {
+	if n, ok := at.Int(); ok && a.most > 0 && n > a.most {
+		c.report("avenor/iteration-limit", at, "iteration %d of %d", n, a.most)
 	}
 }
 

@@ -26,11 +26,14 @@ var avenorLosses = join(
 	losing("run.started", "", Dropped, "a session has an id", func(e event.Event, b event.RunStarted) bool { return b.Inferred || e.Session == "" }),
 	losing("run.started", "program", Dropped, "only backend and directory are told", avenorAlways[event.RunStarted]),
 	lost("run.started", Dropped, "only backend and directory are told", "version", "provider", "model", "profile", "mode", "rules", "resumed", "ephemeral", "capabilities"),
-	losing("run.started", "backend", Synthesised, "a backend is demanded: the program is told", func(_ event.Event, b event.RunStarted) bool { return b.Backend == "" }),
-	losing("run.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.RunStarted) bool { return b.DangerouslyLoad == nil }),
+	losing("run.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.RunStarted) bool {
+		return b.DangerouslyLoad == nil && b.Backend == "claude"
+	}),
 	lost("session.started", Dropped, "only backend and directory are told", "model", "resumed"),
-	losing("session.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.SessionStarted) bool { return b.DangerouslyLoad == nil }),
-	losing("prompt", "", Dropped, "only what the user said is told", func(_ event.Event, b event.Prompt) bool { return b.Text == "" }),
+	losing("session.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.SessionStarted) bool {
+		return b.DangerouslyLoad == nil && b.Backend == "claude"
+	}),
+	losing("prompt", "", Dropped, "only what the user said is told", func(_ event.Event, b event.Prompt) bool { return b.Text == "" || b.Source == event.SourceHistory }),
 	lost("prompt", Dropped, "only what the user said is told", "files", "source"),
 
 	losing("text.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.TextDelta) bool { return b.ID == "" }),
@@ -153,6 +156,7 @@ func avenorReplyEnd[B event.Body](k event.Kind) []Loss {
 			return stop != "" && stop != "error" && replyEnd(event.ReplyEnd{Stop: stop}).Kind() != k
 		}),
 		losing(k, "stop", Synthesised, "there is always a stop reason", func(_ event.Event, b B) bool { return end(b).Stop == "" }),
+		losing(k, "stop", Approximated, "where none of the document's words fits, it is error", func(_ event.Event, b B) bool { return !slices.Contains(avenorStops, end(b).Stop) }),
 		losing(k, "prompt", Approximated, "it is the prompt before it", avenorAlways[B]),
 		lost(k, Dropped, "there is no word for it", "cost"),
 		losing(k, "usage", Approximated, "it is the sum of the turns' tokens", func(_ event.Event, b B) bool { return end(b).Usage == (event.Usage{}) }),

@@ -41,7 +41,7 @@ func avenorShapes() *shapes {
 			{name: "avenor.loop.end", doc: "the loop is over", fields: []field{
 				must("exit_reason", isString).in(avenorExits...), count("iterations_completed"), may("exit_label", isString), ts,
 			}},
-			{name: "session.start", doc: "a session begins", fields: []field{must("backend", isString), must("dir", isString), must("dangerously_load", isBool)}},
+			{name: "session.start", doc: "a session begins", fields: []field{may("backend", isString), may("dir", isString), may("dangerously_load", isBool)}},
 			{name: "agent.channel_ready", doc: "the channel is open", fields: []field{must("run_id", isString), must("server_name", isString), channel}},
 			{name: "agent.prompt_queued", doc: "a prompt waits to be fetched", fields: []field{
 				must("control_id", isString), must("message_type", isString).like("continue"), must("delivery", isString).like("channel"), length,

@@ -122,7 +122,7 @@ func (g *grokDecoder) toolUse(h event.Header, l *grokIn, emit func(event.Event))
 	emit(event.Event{Header: h, Body: event.ToolFailed(end)})
 }
 
-// Ended is true after an error, and after a step that is closed and wants no tools.
+// Ended is true after an error, and after a step that is closed and wants no tools; a line with an error may still follow.
 func (g *grokDecoder) Ended() bool {
 	return g.failure != nil || g.steps > 0 && !g.open && g.finish != event.FinishToolCalls && g.finish != event.FinishError
 }

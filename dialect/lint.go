@@ -128,7 +128,10 @@ func (l *Linter) Line(line []byte, torn bool) {
 	}
 	if err := l.doc.Parse(line); err != nil {
 		var s *wire.SyntaxError
-		if errors.As(err, &s) {
+		switch {
+		case bytes.TrimLeft(line, " \t")[0] != '{':
+			c.at("json", 1, "not a JSON object: %q", clip(string(line[:min(len(line), 240)])))
+		case errors.As(err, &s):
 			c.at("json", s.Offset+1, "not JSON: %s", s.Reason)
 		}
 		return

@@ -19,9 +19,9 @@ const (
 
 // A Loss is something that a dialect could not say, or had to make up.
 type Loss struct {
-	Line  int        `json:"line,omitempty"`  // of the input; the reporter of a conversion fills it in
-	Kind  event.Kind `json:"kind"`            // in a dialect's table also "*": every kind
-	Field string     `json:"field,omitempty"` // of the header or the body ("usage.cache_read"); empty: the whole event
+	Line  int        `json:"line,omitempty"` // of the input; the reporter of a conversion fills it in
+	Kind  event.Kind `json:"kind"`           // in a dialect's table also "*": every kind
+	Field string     `json:"field"`          // of the header or the body ("usage.cache_read"); empty: the whole event
 	Fate  Fate       `json:"fate"`
 	Why   string     `json:"why"`
 

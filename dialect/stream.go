@@ -63,7 +63,9 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 		}
 		s.of = s.number(event.Event{Body: body})
 	}
-	s.dec.Decode(trim(line, s.at == 1), s.toldTo)
+	if line = trim(line, s.at == 1); len(bytes.TrimSpace(line)) > 0 {
+		s.dec.Decode(line, s.toldTo)
+	}
 }
 
 // Close gives what the end of the stream says, and what is missing.

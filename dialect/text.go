@@ -144,9 +144,9 @@ func stopOf(f event.Finish) string {
 	return "end_turn"
 }
 
-// moment returns the time of a number of milliseconds, or none.
+// moment returns the time of a number of milliseconds, or none; 0 is written where none is known.
 func moment(ms wire.Num) time.Time {
-	if !ms.OK || math.Abs(ms.Value) > 1e15 {
+	if !ms.OK || ms.Value == 0 || math.Abs(ms.Value) > 1e15 {
 		return time.Time{}
 	}
 	return event.Millis(int64(ms.Value))

@@ -12,11 +12,13 @@ import (
 type strand struct {
 	path, session string
 
-	turn    bool // a turn is open
-	implied bool // and was inferred
-	turns   int  // number of the last turn
-	spoke   bool // a turn began in this reply
-	worked  bool // a call ended since then
+	turn    bool     // a turn is open
+	implied bool     // and was inferred
+	turns   int      // number of the last turn
+	spoke   bool     // a turn began in this reply
+	worked  bool     // a call ended since then
+	metered bool     // a turn of this reply told its usage
+	end     ReplyEnd // of the reply that ends now
 
 	block   Kind // text or thought, while deltas come
 	blockID string
@@ -60,6 +62,7 @@ func (s *strand) put(m *Mender, e Event, body Body) Event {
 		}
 		s.closeBlock(m, false)
 		s.turn = false
+		s.metered = s.metered || b.Usage != (Usage{})
 	case TextDelta:
 		s.delta(m, e, "text", b.ID, b.Text)
 	case ThoughtDelta:
@@ -101,7 +104,9 @@ func (s *strand) put(m *Mender, e Event, body Body) Event {
 			break
 		}
 		m.answer()
+		s.end, _ = AsReplyEnd(b)
 		m.closeReply(!done)
+		s.end, s.metered = ReplyEnd{}, false
 	}
 	return e
 }
@@ -133,12 +138,32 @@ func (s *strand) openTurn(m *Mender) {
 	m.add(s.header(), TurnStarted{Number: s.turns, Inferred: true})
 }
 
+// closeTurn ends a turn that nobody ended. If its reply is told to end now, it tells why; and what the reply cost, where its
+// turns did not.
 func (s *strand) closeTurn(m *Mender) {
-	if s.turn {
-		s.closeBlock(m, false)
-		s.turn = false
-		m.add(s.header(), TurnEnded{Number: s.turns, Inferred: true})
+	if !s.turn {
+		return
 	}
+	s.closeBlock(m, false)
+	s.turn = false
+	b := TurnEnded{Number: s.turns, Finish: finishOf(s.end.Stop), Inferred: true}
+	if !s.metered {
+		b.Usage, b.Cost = s.end.Usage, s.end.Cost
+	}
+	m.add(s.header(), b)
+}
+
+// finishOf is why the model stopped, by the stop reason of its reply.
+func finishOf(stop string) Finish {
+	switch stop {
+	case "end_turn":
+		return FinishStop
+	case "max_tokens":
+		return FinishLength
+	case "refusal", "stop_sequence":
+		return Finish(stop)
+	}
+	return ""
 }
 
 // speak makes sure that a turn is open in which the model can say something new. After a call has ended, that is another turn,

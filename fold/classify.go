@@ -19,7 +19,7 @@ const (
 // A Classifier gives events their class, by the avenor specification, in whatever dialect they were told. The zero
 // Classifier is ready; it takes the events of one stream, in order.
 //
-// A finding in text that comes as deltas is reported once: at the delta that decides it (see [Matcher]), or else at the
+// A finding in text that comes as deltas is reported once: at the delta that says it or decides it (see [Matcher]), or else at the
 // whole block. Where no whole block follows, what the end of the text decided is reported at the next event of that agent
 // that ends the block. A block without deltas is a finding itself. Thoughts and prompts never are.
 type Classifier struct {
@@ -34,6 +34,7 @@ type block struct {
 	agent, id string
 	match     Matcher
 	reported  int
+	ahead     bool // one was reported that is not decided yet
 }
 
 // maxBlocks bounds what is remembered of streams that never close a block.
@@ -75,10 +76,7 @@ func (c *Classifier) milestone(e event.Event) bool {
 func (c *Classifier) finding(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case event.TextDelta:
-		o := c.open(e.Agent, b.ID)
-		n := o.match.Write(b.Text)
-		o.reported += n
-		return n > 0
+		return c.open(e.Agent, b.ID).take(b.Text)
 	case event.Text:
 		// Counted anew, so that a reader who came in the middle of the deltas misses nothing.
 		return CountFindings(b.Text) > c.close(e.Agent, b.ID)
@@ -86,6 +84,21 @@ func (c *Classifier) finding(e event.Event) bool {
 		return c.Findings[b.Name]
 	}
 	return false
+}
+
+// take reads a piece and says whether a finding is in it. One that only the next piece could take back is told now: it belongs
+// to the line that says it.
+func (b *block) take(text string) bool {
+	n := b.match.Write(text)
+	if b.ahead && n > 0 {
+		n--
+	}
+	b.ahead = b.match.likely()
+	if b.ahead {
+		n++
+	}
+	b.reported += n
+	return n > 0
 }
 
 // open returns the block that a delta belongs to.
@@ -129,7 +142,7 @@ func (c *Classifier) endBlocks(h event.Header) (found bool) {
 		if b.agent != h.Agent {
 			return false
 		}
-		found = b.match.Close() > 0 || found
+		found = b.match.Close() > 0 && !b.ahead || found
 		return true
 	})
 	return found

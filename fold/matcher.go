@@ -82,6 +82,11 @@ func (m *Matcher) Close() (findings int) {
 	return findings
 }
 
+// likely says whether the text so far ends in a phrase that only the next bytes could take back.
+func (m Matcher) likely() bool {
+	return m.state == failedTest || m.state == failed && (m.is("test") || m.is("tests"))
+}
+
 // CountFindings returns the number of findings in a whole text.
 func CountFindings(text string) int {
 	var m Matcher
@@ -186,7 +191,7 @@ func (m *Matcher) early() bool {
 	return false
 }
 
-func (m *Matcher) is(word string) bool {
+func (m Matcher) is(word string) bool {
 	return m.size == len(word) && string(m.word[:m.size]) == word
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -22,6 +21,8 @@ import (
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
+
+	Quiet bool // nothing is written to Out while reading
 }
 
 // Exit codes of the commands that read.
@@ -48,10 +49,8 @@ func Main() {
 	ignoreSignals()
 	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
 	debug.SetGCPercent(400)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := Run(ctx, os.Args[1:], IO{os.Stdin, os.Stdout, os.Stderr})
-	stop()
-	os.Exit(code)
+	// Signals that end a program end this one: it only reads, and has nothing to clean up.
+	os.Exit(Run(context.Background(), os.Args[1:], IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // Run runs one command line and returns its exit code.
@@ -65,11 +64,25 @@ func Run(ctx context.Context, args []string, io IO) int {
 	case errors.Is(err, errNo):
 		return exitUsage
 	}
-	fmt.Fprintf(io.Err, "sluice: %s\n", oneLine(err.Error()))
-	if h, ok := errors.AsType[hinted](err); ok && h.hint != "" {
-		fmt.Fprintf(io.Err, "sluice: hint: %s\n", h.hint)
-	}
+	io.complain(err)
 	return exitUsage
+}
+
+// complain says what is wrong, and what to type next.
+func (s IO) complain(err error) {
+	fmt.Fprintf(s.Err, "sluice: %s\n", oneLine(err.Error()))
+	if h, ok := errors.AsType[hinted](err); ok && h.hint != "" {
+		fmt.Fprintf(s.Err, "sluice: hint: %s\n", h.hint)
+	}
+}
+
+// skip complains about one file of several, so that the others are read all the same. A reader who has gone ends everything.
+func (s IO) skip(err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	s.complain(err)
+	return nil
 }
 
 func rootCommand(io IO) *cobra.Command {

@@ -33,8 +33,8 @@ bytes. --no-origin leaves these lines out of account and really translates. --re
 when a stream is converted to its own dialect, and leaves out lines that are not JSON; all other lines
 stay as they are.
 
-The report of --loss is NDJSON, one line per thing: line (of the input), kind and field (of our event),
-fate (dropped, approximated, synthesised) and why.`,
+The report of --loss is NDJSON, one line per thing: line (of the input), kind and field (of our event; an
+empty field is the whole event), fate (dropped, approximated, synthesised) and why.`,
 		Example: `  sluice convert --to aictrl run.ndjson
   sluice convert --from grok --to native --loss loss.ndjson < run.ndjson > journal.ndjson
   sluice convert --to grok --repair cut.ndjson`,
@@ -65,7 +65,7 @@ func convert(ctx context.Context, s IO, f convertFlags, file string) (err error)
 	if err != nil {
 		return err
 	}
-	in, err := s.open(ctx, file, f.from)
+	in, err := s.open(ctx, file, f.from, "--from")
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,9 @@ func convert(ctx context.Context, s IO, f convertFlags, file string) (err error)
 	opt := dialect.Options{NoOrigin: f.noOrigin, Repair: f.repair}
 	if f.loss != "" || f.strict {
 		if f.loss != "" {
+			if sameFile(f.loss, file) {
+				return hinted{errors.New("--loss would overwrite the input"), "sluice convert --to " + f.to + " --loss loss.ndjson " + file}
+			}
 			report, cannot := os.Create(f.loss)
 			if cannot != nil {
 				return cannot
@@ -95,6 +98,15 @@ func convert(ctx context.Context, s IO, f convertFlags, file string) (err error)
 		return errNo
 	}
 	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // A conversion is one stream on its way from one dialect to another.
@@ -121,7 +133,10 @@ func (c *conversion) run() error {
 		tell = func(event.Event) {}
 	}
 	err := c.in.each(func(line []byte, torn bool) {
-		if copied && !(c.flags.repair && !isEvent(line)) {
+		if copied {
+			if c.flags.repair && !isEvent(line) {
+				return // left out, and no number is spent on it
+			}
 			c.out.Write(line)
 			if !torn || c.flags.repair {
 				c.out.WriteByte('\n')

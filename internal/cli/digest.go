@@ -38,6 +38,12 @@ ACTIVITY. --milestone and --finding raise custom events by their name.`,
   sluice digest --json runs/*.ndjson
   sluice digest --classify --milestone deploy.started < run.ndjson`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !f.classify && len(f.milestones)+len(f.findings) > 0 {
+				return hinted{errors.New("--milestone and --finding are for --classify"), "sluice digest --classify"}
+			}
+			if f.classify && f.json {
+				return hinted{errors.New("--classify passes lines on as they are; --json is for the summary"), "sluice digest --classify"}
+			}
 			if f.classify {
 				return classify(cmd.Context(), io, f, orStdin(args))
 			}
@@ -62,6 +68,7 @@ type digested struct {
 }
 
 func digest(ctx context.Context, s IO, f digestFlags, files []string) error {
+	s.Quiet = len(files) == 1
 	results := make([]*digested, len(files))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
@@ -76,9 +83,14 @@ func digest(ctx context.Context, s IO, f digestFlags, files []string) error {
 	wg.Wait()
 	out := bufio.NewWriter(s.Out)
 	var all fold.Digest
+	failed := false
 	for i, r := range results {
 		if r.err != nil {
-			return either(r.err, out.Flush())
+			if err := s.skip(r.err); err != nil || len(files) == 1 {
+				return either(err, out.Flush(), errNo)
+			}
+			failed = true
+			continue
 		}
 		if r.bad != nil {
 			fmt.Fprintf(s.Err, "sluice: %s: %s\n", r.name, oneLine(r.bad.Error()))
@@ -94,11 +106,14 @@ func digest(ctx context.Context, s IO, f digestFlags, files []string) error {
 			return err
 		}
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil || !failed {
+		return err
+	}
+	return errNo
 }
 
 func (r *digested) read(ctx context.Context, s IO, f digestFlags, file string) {
-	in, err := s.open(ctx, file, f.dialect)
+	in, err := s.open(ctx, file, f.dialect, "--dialect")
 	if err != nil {
 		r.err = err
 		return
@@ -143,17 +158,17 @@ func (r *digested) write(w *bufio.Writer, f digestFlags, more, named bool) error
 func classify(ctx context.Context, s IO, f digestFlags, files []string) error {
 	out := bufio.NewWriterSize(s.Out, 64<<10)
 	for _, file := range files {
-		in, err := s.open(ctx, file, f.dialect)
+		in, err := s.open(ctx, file, f.dialect, "--dialect")
 		if err != nil {
 			return err
 		}
-		defer in.close()
 		c := newClassing(in.dialect, f.milestones, f.findings)
 		err = in.each(func(line []byte, torn bool) {
 			class, _ := c.read(line, torn)
 			out.Write(tagged(line, class))
 			out.WriteByte('\n')
 		}, out.Flush)
+		in.close()
 		if err != nil {
 			return either(err, out.Flush())
 		}

@@ -22,20 +22,27 @@ func excerpt(events []event.Event) (text string) {
 	return text
 }
 
-// textPiece returns the text of a line that is a piece of a message or a thought, and of nothing else.
-func textPiece(events []event.Event) (string, bool) {
-	if len(events) != 1 {
-		return "", false
+// textPiece returns the text of a line that is a piece of a message, a prompt or a thought, and of nothing else.
+func textPiece(events []event.Event) (piece string, ok bool) {
+	for _, e := range events {
+		if event.Inferred(e.Body) {
+			continue
+		}
+		text := ""
+		switch b := e.Body.(type) {
+		case event.TextDelta:
+			text = b.Text
+		case event.ThoughtDelta:
+			text = b.Text
+		case event.Prompt:
+			text = b.Text
+		}
+		if ok || text == "" {
+			return "", false
+		}
+		piece, ok = text, true
 	}
-	switch b := events[0].Body.(type) {
-	case event.TextDelta:
-		return b.Text, true
-	case event.ThoughtDelta:
-		return b.Text, true
-	case event.Prompt:
-		return b.Text, b.ID != "" && b.Text != ""
-	}
-	return "", false
+	return piece, ok
 }
 
 func excerptOf(e event.Event) string {
@@ -61,9 +68,9 @@ func excerptOf(e event.Event) string {
 	case event.GateAsked:
 		return one(b.Question, b.Tool)
 	case event.GateAllowed:
-		return pair("allowed "+one(b.Tool, b.Request), ": ", one(b.Option, b.Permission))
+		return pair("allowed "+one(b.Tool, b.Request), ": ", b.Option)
 	case event.GateDenied:
-		return pair("denied "+one(b.Tool, b.Request), ": ", one(b.Reason, b.Permission))
+		return pair("denied "+one(b.Tool, b.Request), ": ", one(b.Reason, b.Option))
 	case event.LoopStarted:
 		return fmt.Sprintf("loop start, max_iterations=%d", b.MaxIterations)
 	case event.LoopEnded:
@@ -104,7 +111,7 @@ func excerptOf(e event.Event) string {
 	case event.Catalog:
 		return fmt.Sprintf("%s, %s", plural(len(b.Tools), "tool"), plural(len(b.Skills), "skill"))
 	case event.RunStarted:
-		return pair(b.Model, " ", one(b.Backend, b.Cwd))
+		return strings.TrimSpace(b.Model + " " + one(b.Backend, b.Cwd))
 	}
 	if end, ok := event.AsToolEnd(e.Body); ok {
 		return pair(end.Name, ":", end.Title) + " [" + strings.TrimPrefix(string(e.Body.Kind()), "tool.") + "]"
@@ -135,31 +142,32 @@ func one(texts ...string) string {
 }
 
 // flat makes one line of a text and takes out what would steer a terminal.
-func flat(s string) string {
+func flat(s string) string { return flatten(s, -1) }
+
+// clipped is a flat text cut to its length.
+func clipped(s string) string { return flatten(s, excerptLength) }
+
+// flatten stops after limit runes, unless that is negative: a text may be large.
+func flatten(s string, limit int) string {
 	var b strings.Builder
 	space := false
 	for _, r := range s {
+		if limit == 0 {
+			break
+		}
 		switch {
 		case r == '\n' || r == '\r' || r == '\t':
-			if !space {
-				b.WriteByte(' ')
+			if space {
+				continue
 			}
-			space = true
-			continue
+			r, space = ' ', true
 		case r < ' ' || r >= 0x7f && r < 0xa0:
-			r = '\ufffd'
+			r, space = '\ufffd', false
+		default:
+			space = false
 		}
-		space = false
 		b.WriteRune(r)
+		limit--
 	}
 	return strings.TrimRight(b.String(), " ")
-}
-
-// clipped is a flat text cut to its length.
-func clipped(s string) string {
-	s = flat(s)
-	if r := []rune(s); len(r) > excerptLength {
-		s = string(r[:excerptLength])
-	}
-	return strings.TrimRight(s, " ")
 }

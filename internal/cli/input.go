@@ -22,8 +22,8 @@ type input struct {
 	close   func() error
 }
 
-// open opens a file, or stdin for "-", and finds out its dialect if name is empty.
-func (s IO) open(ctx context.Context, file, name string) (*input, error) {
+// open opens a file, or stdin for "-", and finds out its dialect if name is empty; flag is how a user would say it.
+func (s IO) open(ctx context.Context, file, name, flag string) (*input, error) {
 	in := &input{name: file, close: func() error { return nil }}
 	r := s.In
 	if file == "-" {
@@ -39,7 +39,7 @@ func (s IO) open(ctx context.Context, file, name string) (*input, error) {
 		r, in.close = f, f.Close
 	}
 	var err error
-	in.reader = newProgress(ctx, s.Err, in.name, r)
+	in.reader = s.newProgress(ctx, in.name, r)
 	if name != "" {
 		in.dialect, err = dialect.Lookup(name)
 	} else {
@@ -48,11 +48,23 @@ func (s IO) open(ctx context.Context, file, name string) (*input, error) {
 	if err != nil {
 		in.close()
 		if errors.Is(err, dialect.ErrUnknown) {
-			err = hinted{fmt.Errorf("%s: %w", in.name, err), "name its dialect: " + dialectNames()}
+			err = unknown(in.name, flag, in.reader)
 		}
 		return nil, err
 	}
 	return in, nil
+}
+
+// unknown says why a stream was not recognised, as far as its beginning tells.
+func unknown(name, flag string, r io.Reader) error {
+	head := make([]byte, 2)
+	switch n, _ := io.ReadFull(r, head); {
+	case n == 0:
+		return hinted{fmt.Errorf("%s is empty", name), "a stream has at least one line; with " + flag + " NAME an empty one is taken as it is"}
+	case string(head[:n]) == "\x1f\x8b":
+		return hinted{fmt.Errorf("%s is compressed", name), "zcat " + name + " | sluice …"}
+	}
+	return hinted{fmt.Errorf("%s: %w", name, dialect.ErrUnknown), flag + " NAME names it: " + dialectNames()}
 }
 
 // each reads the lines, and whenever the next one must be waited for calls idle: what was told so far should be shown.
@@ -102,10 +114,11 @@ type progress struct {
 
 const progressEvery = 500 * time.Millisecond
 
-func newProgress(ctx context.Context, w io.Writer, name string, r io.Reader) io.Reader {
+// newProgress tells how far r is, if stderr is a terminal and nothing else is written there meanwhile.
+func (s IO) newProgress(ctx context.Context, name string, r io.Reader) io.Reader {
 	p := &progress{ctx: ctx, r: r, name: name}
-	if isTerminal(w) && !isTerminal(r) {
-		p.w, p.shown = w, time.Now()
+	if isTerminal(s.Err) && !isTerminal(r) && (s.Quiet || !isTerminal(s.Out)) {
+		p.w, p.shown = s.Err, time.Now()
 		if f, ok := r.(*os.File); ok {
 			if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
 				p.size = st.Size()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -30,12 +31,15 @@ broken; notes, which tell what is unusual and allowed, do not count.`,
   sluice lint --rules`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.rules {
+				if len(args) > 0 {
+					return hinted{errors.New("--rules lists the rules and reads no file"), "sluice lint " + args[0]}
+				}
 				return listRules(io, f)
 			}
 			broken := false
 			for _, file := range orStdin(args) {
 				ok, err := lint(cmd.Context(), io, f, file)
-				if err != nil {
+				if err := io.skip(err); err != nil {
 					return err
 				}
 				broken = broken || !ok
@@ -62,7 +66,7 @@ type finding struct {
 }
 
 func lint(ctx context.Context, s IO, f lintFlags, file string) (ok bool, err error) {
-	in, err := s.open(ctx, file, f.dialect)
+	in, err := s.open(ctx, file, f.dialect, "--dialect")
 	if err != nil {
 		return false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,9 @@ func watch(ctx context.Context, s IO, f watchFlags, file string) error {
 	if f.format != "plain" && f.format != "json" {
 		return hinted{fmt.Errorf("--format is %q, not plain or json", f.format), "sluice watch --format json"}
 	}
+	if f.forever && !f.follow {
+		return hinted{errors.New("--forever is for --follow"), "sluice watch --follow --forever " + file}
+	}
 	if f.accumulate && f.format == "json" {
 		return hinted{errors.New("--accumulate works on plain text only"), "sluice watch --accumulate --format plain"}
 	}
@@ -74,7 +78,7 @@ func watch(ctx context.Context, s IO, f watchFlags, file string) error {
 	if f.follow && file != "-" {
 		return v.follow(ctx, file)
 	}
-	in, err := s.open(ctx, file, f.dialect)
+	in, err := s.open(ctx, file, f.dialect, "--dialect")
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,13 @@ type viewer struct {
 	}
 }
 
+// grace is how long a follower waits after the run's end for what the program still has to say.
+const grace = 300 * time.Millisecond
+
 func (v *viewer) follow(ctx context.Context, file string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var over *time.Timer
 	for line, err := range journal.Follow(ctx, file, journal.FollowOptions{}) {
 		if err != nil {
 			return either(err, v.flush())
@@ -131,13 +141,15 @@ func (v *viewer) follow(ctx context.Context, file string) error {
 			}
 		}
 		v.show(line, false)
-		if !v.flags.accumulate {
-			if err := v.out.Flush(); err != nil {
-				return err
-			}
+		if err := v.out.Flush(); err != nil {
+			return err
+		}
+		if over != nil {
+			over.Stop() // the run, or the program, goes on
+			over = nil
 		}
 		if !v.flags.forever && v.stream.Ended() {
-			break
+			over = time.AfterFunc(grace, stop)
 		}
 	}
 	return v.flush()
@@ -262,7 +274,7 @@ func (c *classing) read(line []byte, torn bool) (fold.Class, []event.Event) {
 func tagged(line []byte, class fold.Class) []byte {
 	var d wire.Doc
 	body := bytes.TrimRight(line, " \t\r")
-	if d.Parse(body) != nil || d.Root().Kind() != wire.Object || d.Root().Get("classification").Kind() != wire.Absent {
+	if d.Parse(bytes.TrimPrefix(body, []byte("\ufeff"))) != nil || d.Root().Kind() != wire.Object || d.Root().Get("classification").Kind() != wire.Absent {
 		return line
 	}
 	end := len(body) - 1
