@@ -15,6 +15,7 @@ type Lines struct {
 	r      io.Reader
 	buf    []byte
 	at, to int   // what is read and not yet returned
+	ahead  int   // where the next newline was seen, one more than its index; 0: not looked for
 	err    error // of the reader; met again when the buffer is empty
 	torn   bool
 	cut    bool
@@ -33,11 +34,14 @@ func NewLines(r io.Reader) *Lines { return &Lines{r: r} }
 // error comes after the lines that were whole before it.
 func (l *Lines) Next() ([]byte, error) {
 	l.cut = false
-	if len(l.buf) > lineKeep && l.to-l.at < lineBuffer {
+	if len(l.buf) > lineKeep && l.to-l.at < lineBuffer && l.ahead == 0 {
 		l.buf, l.to, l.at = append(make([]byte, 0, lineBuffer), l.buf[l.at:l.to]...), l.to-l.at, 0
 		l.buf = l.buf[:cap(l.buf)]
 	}
 	scanned := l.at
+	if l.ahead > 0 {
+		return l.take(l.ahead-1, 1), nil
+	}
 	for {
 		if i := bytes.IndexByte(l.buf[scanned:l.to], '\n'); i >= 0 {
 			return l.take(scanned+i, 1), nil
@@ -79,9 +83,17 @@ func (l *Lines) Cut() bool { return l.cut }
 func (l *Lines) Offset() int64 { return l.offset }
 
 // Buffered says whether a whole line is there without reading on: who is asked to show each line at once shows it then.
-func (l *Lines) Buffered() bool { return bytes.IndexByte(l.buf[l.at:l.to], '\n') >= 0 }
+func (l *Lines) Buffered() bool {
+	if l.ahead == 0 {
+		if i := bytes.IndexByte(l.buf[l.at:l.to], '\n'); i >= 0 {
+			l.ahead = l.at + i + 1
+		}
+	}
+	return l.ahead > 0
+}
 
 func (l *Lines) take(end, newline int) []byte {
+	l.ahead = 0
 	line := l.buf[l.at:end:end]
 	l.offset += int64(end + newline - l.at)
 	l.at = end + newline

@@ -23,6 +23,7 @@ func TestLinesComeWholeHoweverTheyAreRead(t *testing.T) {
 		l := NewLines(r)
 		var offset int64
 		for i, w := range want {
+			l.Buffered() // looking ahead changes nothing
 			line, err := l.Next()
 			if err != nil || string(line) != w {
 				t.Fatalf("%s: line %d: got %d bytes, %v; want %d", name, i, len(line), err, len(w))
