@@ -200,11 +200,12 @@ func checkAppend(t *testing.T, data []byte) {
 	if want == "" {
 		return // a time, say, that has no JSON
 	}
+	want = strings.ToValidUTF8(want, "\ufffd") // encoding/json lets a RawMessage be what it is
 	if got := Append(nil, v); string(got) != want {
 		t.Fatalf("Append\n got %s\nwant %s", got, want)
 	}
 	got := Append([]byte("x"), &v)
-	if string(got[1:]) != std(&v) {
+	if string(got[1:]) != want {
 		t.Fatalf("Append\n got %s\nwant %s", got, want)
 	}
 	var again every
