@@ -9,7 +9,7 @@ test: check unit fuzz
 
 # Format, vet, staticcheck.
 check:
-	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "not formatted: $$files"; exit 1; fi
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 

@@ -192,7 +192,7 @@ func (t *Tracker) top(e event.Event) {
 			set(t, &t.s.Backend, b.Backend)
 		}
 	case event.Prompt:
-		if b.Source != event.SourceSteer {
+		if b.Source != event.SourceSteer && b.Source != event.SourceHistory { // which open no reply
 			t.renew()
 		}
 	case event.Status:
