@@ -114,37 +114,52 @@ func (k *nativeChecker) close(c *check) { k.finish(c) }
 var nativeOrder = []string{"seq", "at", "session", "agent", "call", "of", "kind", "body"}
 
 func (k *nativeChecker) header(c *check, typ string, n wire.Node) {
-	last := 0
-	for key, v := range n.All() {
-		i := slices.Index(nativeOrder, key)
+	var h [8]wire.Node // the header's values, by nativeOrder
+	last, told := 0, false
+	for key, v := range n.Members() {
+		i := nativePlace(key, last)
 		if i < 0 {
 			i = min(last, 6) // one from tomorrow stands before kind
+		} else {
+			h[i] = v
 		}
-		if i < last {
-			c.report("native/header-order", v, "%s stands after %s", key, nativeOrder[last])
-			break
+		if i < last && !told {
+			c.report("native/header-order", v, "%s stands after %s", clip(key.Text()), nativeOrder[last])
+			told = true
 		}
-		last = i
+		last = max(last, i)
 	}
-	seq, numbered := n.Get("seq").Int()
+	seq, numbered := h[0].Int()
 	if numbered {
 		switch {
 		case k.first == 0 && seq != 1:
-			c.report("native/part", n.Get("seq"), "the first event is number %d", seq)
+			c.report("native/part", h[0], "the first event is number %d", seq)
 		case k.first != 0 && seq != k.seq+1:
-			c.report("native/seq", n.Get("seq"), "number %d after number %d", seq, k.seq)
+			c.report("native/seq", h[0], "number %d after number %d", seq, k.seq)
 		}
 		if k.first == 0 {
 			k.first = seq
 		}
 		k.seq = seq
 	}
-	k.origin(c, n, seq)
+	if h[5].Kind() != wire.Absent {
+		k.origin(c, n, seq)
+	}
 	if typ == "foreign" && numbered {
 		k.foreign[k.lines%len(k.foreign)] = seq
 		k.lines++
 	}
-	k.time(c, n.Get("at"), n.Get("of").Kind() != wire.Absent)
+	k.time(c, h[1], h[5].Kind() != wire.Absent)
+}
+
+// nativePlace returns where a header key should stand, looking first at what may follow the one before; -1 if it is none.
+func nativePlace(key wire.Node, last int) int {
+	for i := range nativeOrder {
+		if j := (last + i) % len(nativeOrder); key.Is(nativeOrder[j]) {
+			return j
+		}
+	}
+	return -1
 }
 
 // origin checks where an event was read from.
