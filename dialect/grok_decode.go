@@ -104,7 +104,9 @@ func (g *grokDecoder) toolUse(h event.Header, l *grokIn, emit func(event.Event))
 	default:
 		call.Input = input(c.Args)
 	}
-	h.Call = first(c.ID, numbered("call", g.calls))
+	if h.Call = c.ID; h.Call == "" {
+		h.Call = numbered("call", g.calls)
+	}
 	emit(event.Event{Header: h, Body: call})
 	end := event.ToolEnd{
 		Name: call.Name, Start: moment(l.Timing.StartedAt), End: moment(l.Timing.FinishedAt),

@@ -74,8 +74,8 @@ func (l Line) Unread() (Event, error) {
 }
 
 func isSyntax(err error) bool {
-	var s *wire.SyntaxError
-	return errors.As(err, &s)
+	_, ok := err.(*wire.SyntaxError)
+	return ok
 }
 
 // Append appends the event as one line, without a newline.
