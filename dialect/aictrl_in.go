@@ -186,19 +186,9 @@ func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
 
 // aictrlRest is the metadata that is the tool's own.
 func aictrlRest(metadata wire.Span) event.Raw {
-	dst := []byte{'{'}
-	for key, v := range metadata.Members() {
-		if aictrlOwn(key.Text()) {
-			continue
-		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(append(dst, key...), ':')
-		dst = append(dst, v...)
-	}
-	if len(dst) == 1 {
+	rest := members(metadata, func(key string, _ wire.Span) bool { return !aictrlOwn(key) })
+	if string(rest) == "{}" {
 		return nil
 	}
-	return tidy(append(dst, '}'))
+	return tidy(wire.Span(rest))
 }

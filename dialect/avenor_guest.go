@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
@@ -121,22 +122,7 @@ var (
 
 // flat returns the members of an object that are not the envelope's.
 func flat(fields event.Raw) event.Raw {
-	var d wire.Doc
-	if fields = tidy(wire.Span(fields)); d.Parse(fields) != nil {
-		return event.Raw("{}")
-	}
-	dst := []byte{'{'}
-	for key, v := range d.Root().All() {
-		if d.Root().Kind() != wire.Object || slices.Contains(avenorEnvelope, key) {
-			continue
-		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(wire.AppendString(dst, key), ':')
-		dst = append(dst, v.Raw()...)
-	}
-	return append(dst, '}')
+	return members(wire.Span(tidy(wire.Span(fields))), func(key string, _ wire.Span) bool { return !slices.Contains(avenorEnvelope, key) })
 }
 
 // avenorEnvelope are the fields that any event may have.
@@ -152,23 +138,16 @@ func customName(name string) string {
 
 // diagnostics are what a detector saw, less what has another type than it should.
 func diagnostics(raw event.Raw) event.Raw {
-	var d wire.Doc
-	if d.Parse(raw) != nil || d.Root().Kind() != wire.Object {
+	if raw = tidy(wire.Span(raw)); len(raw) == 0 || raw[0] != '{' {
 		return nil
 	}
-	dst := []byte{'{'}
-	for key, v := range d.Root().All() {
-		n, whole := v.Int()
-		if key == "abort_signal" && v.Kind() != wire.String || slices.Contains(avenorCounters, key) && (!whole || n < 0) {
-			continue
+	return members(wire.Span(raw), func(key string, v wire.Span) bool {
+		if key == "abort_signal" {
+			return v[0] == '"'
 		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(wire.AppendString(dst, key), ':')
-		dst = append(dst, v.Raw()...)
-	}
-	return append(dst, '}')
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		return !slices.Contains(avenorCounters, key) || err == nil && n >= 0
+	})
 }
 
 var avenorCounters = []string{"observed_total", "hex_total", "hex_in_window", "window_size", "consecutive_hex", "progress_in_window"}

@@ -92,6 +92,22 @@ func tidy(span wire.Span) event.Raw {
 	return wire.Append(nil, v)
 }
 
+// members returns an object of those members of another that keep wants, as they stand.
+func members(object wire.Span, keep func(key string, value wire.Span) bool) event.Raw {
+	dst := []byte{'{'}
+	for key, value := range object.Members() {
+		if !keep(key.Text(), value) {
+			continue
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, key...), ':')
+		dst = append(dst, value...)
+	}
+	return append(dst, '}')
+}
+
 // parsed makes JSON of arguments that a program sent as a string; a string that is not JSON stays one.
 func parsed(args string) event.Raw {
 	if wire.Valid([]byte(args)) {
