@@ -19,9 +19,10 @@ const module = "github.com/sluice-dev/sluice"
 // something, on floor 3 only if it puts things together.
 var floors = [][]string{
 	{"internal/wire"}, // the ground: JSON text, before it means anything
-	{"event"},         // floor 0
-	{"journal", "dialect", "fold"},
-	{}, // floor 2
+	{"event", "internal/script", "internal/proc", "internal/config"},                     // floor 0
+	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git"}, // floor 1
+	{"internal/tool"},                          // still floor 1: tools say what they need in the gate's words
+	{"internal/agent", "internal/modelserver"}, // floor 2
 	{"internal/cli"},
 	{"cmd/sluice"},
 }
@@ -31,7 +32,17 @@ var outside = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"journal"},
 	"github.com/spf13/cobra":       {"internal/cli"},
 	"golang.org/x/term":            {"internal/cli"},
-	"golang.org/x/sys":             {"journal"},
+	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool"},
+
+	"github.com/goccy/go-yaml":               {"internal/script"},
+	"github.com/pelletier/go-toml/v2":        {"internal/config"},
+	"github.com/anthropics/anthropic-sdk-go": {"internal/provider"},
+	"github.com/openai/openai-go/v3":         {"internal/provider"},
+	"github.com/aws/aws-sdk-go-v2":           {"internal/provider", "internal/modelserver"},
+	"golang.org/x/oauth2":                    {"internal/provider"},
+	"mvdan.cc/sh/v3/syntax":                  {"internal/gate"},
+	"github.com/bmatcuk/doublestar/v4":       {"internal/gate", "internal/tool"},
+	"github.com/aymanbagabas/go-udiff":       {"internal/tool"},
 }
 
 // pure packages have no clock, file, network or context of their own.

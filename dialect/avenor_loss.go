@@ -34,7 +34,7 @@ var avenorLosses = join(
 		return b.DangerouslyLoad == nil && b.Backend == "claude"
 	}),
 	losing("prompt", "", Dropped, "only what the user said is told", func(_ event.Event, b event.Prompt) bool { return b.Text == "" || b.Source == event.SourceHistory }),
-	lost("prompt", Dropped, "only what the user said is told", "files", "source"),
+	lost("prompt", Dropped, "only what the user said is told", "files", "attached", "source"),
 
 	losing("text.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.TextDelta) bool { return b.ID == "" }),
 	losing("thought.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.ThoughtDelta) bool { return b.ID == "" }),

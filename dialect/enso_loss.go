@@ -67,7 +67,7 @@ var ensoLosses = join(
 				return ok && !b.Ephemeral && e.Session == ""
 			}},
 	},
-	lost("prompt", Dropped, "only the text is told", "id", "files", "source", "update"),
+	lost("prompt", Dropped, "only the text is told", "id", "files", "attached", "source", "update"),
 	lost("text.delta", Dropped, "only the text is told", "id", "update"),
 	lost("text", Dropped, "only the text is told", "id", "start", "end"),
 	lost("text", Approximated, "a text that was cut looks whole", "partial"),

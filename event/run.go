@@ -65,12 +65,21 @@ type CatalogSkill struct {
 
 // A Prompt opens a reply. One with the id of the prompt before it goes on with its text, if no turn began in between.
 type Prompt struct {
-	ID       string   `json:"id,omitempty"`
-	Text     string   `json:"text,omitempty"` // empty where the stream does not say it
-	Files    []string `json:"files,omitempty"`
-	Source   string   `json:"source,omitempty"` // argument, stdin, skill, client, phase, history; steer: said while a reply goes on
-	Update   Raw      `json:"update,omitempty"` // the backend's own word for it
-	Inferred bool     `json:"inferred,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Text     string       `json:"text,omitempty"` // empty where the stream does not say it
+	Files    []string     `json:"files,omitempty"`
+	Attached []Attachment `json:"attached,omitempty"` // the files as they were
+	Source   string       `json:"source,omitempty"`   // argument, stdin, skill, client, phase, history; steer: said while a reply goes on
+	Update   Raw          `json:"update,omitempty"`   // the backend's own word for it
+	Inferred bool         `json:"inferred,omitempty"`
+}
+
+// An Attachment is a file as it was when a prompt named it, so that a history stays what it was.
+type Attachment struct {
+	Path string `json:"path"`
+	Type string `json:"type"`           // MIME type
+	Text string `json:"text,omitempty"` // of a text file
+	Data string `json:"data,omitempty"` // of any other: base64
 }
 
 // Prompts of these sources do not open a reply.

@@ -46,7 +46,7 @@ func Samples() []Event {
 			Tools:  []CatalogTool{{Name: "bash", Source: "builtin"}, {Name: "github_search", Source: "mcp", Server: "github"}},
 			Skills: []CatalogSkill{{Name: "commit", Version: new("1.4.0")}, {Name: "review"}},
 		}},
-		{top, Prompt{ID: "m1", Text: "fix the test", Files: []string{"shot.png"}, Source: "argument", Update: Raw(`"user_message_chunk"`), Inferred: true}},
+		{top, Prompt{ID: "m1", Text: "fix the test", Files: []string{"shot.png"}, Attached: []Attachment{{Path: "shot.png", Type: "image/png", Text: "t", Data: "iVBORw=="}}, Source: "argument", Update: Raw(`"user_message_chunk"`), Inferred: true}},
 		{top, TurnStarted{Number: 1, Inferred: true}},
 		{top, ThoughtDelta{ID: "b1", Text: "Let me ", Update: Raw(`"agent_thought_chunk"`)}},
 		{top, Thought{ID: "b1", Text: "Let me look.", Start: start, End: end, Signature: "c2ln", Partial: true, Inferred: true}},

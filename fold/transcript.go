@@ -25,17 +25,11 @@ type Transcript struct {
 
 // A part is one prompt, or one answer with its calls.
 type part struct {
-	entries []Entry
+	entries []event.Event
 	ends    []event.Body // of the entries that are calls, in their order; nil while open
 }
 
 type place struct{ part, end int }
-
-// An Entry is one step of a transcript.
-type Entry struct {
-	Call string     // id, if Body is a call or its end
-	Body event.Body // Compacted, Prompt, Text, Thought, ToolCalled, ToolDone, ToolFailed, ToolDenied or ToolCancelled
-}
 
 // Wants implements [Fold].
 func (t *Transcript) Wants() []event.Body {
@@ -65,11 +59,11 @@ func (t *Transcript) Apply(e event.Event) {
 		t.prompt(b)
 	case event.Text:
 		if !b.Partial && b.Text != "" {
-			t.say(Entry{Body: b})
+			t.say("", b)
 		}
 	case event.Thought:
 		if !b.Partial && (b.Text != "" || b.Signature != "") {
-			t.say(Entry{Body: b})
+			t.say("", b)
 		}
 	case event.ToolCalled:
 		t.call(e.Call, b)
@@ -77,7 +71,7 @@ func (t *Transcript) Apply(e event.Event) {
 		t.end(e.Call, b)
 	case event.Compacted:
 		if b.Summary != "" { // else nobody knows what took the place of the history
-			t.parts, t.called, t.ended = []part{{entries: []Entry{{Body: b}}}}, nil, false
+			t.parts, t.called, t.ended = []part{{entries: []event.Event{entry("", b)}}}, nil, false
 		}
 	}
 }
@@ -102,17 +96,18 @@ func (t *Transcript) prompt(b event.Prompt) {
 			if last, ok := entries[k-1].Body.(event.Prompt); ok && last.ID == b.ID {
 				last.Text += b.Text
 				last.Files = slices.Concat(last.Files, b.Files)
+				last.Attached = slices.Concat(last.Attached, b.Attached)
 				entries[k-1].Body = last
 				return
 			}
 		}
 	}
 	p := t.newPart()
-	p.entries = append(p.entries, Entry{Body: b})
+	p.entries = append(p.entries, entry("", b))
 }
 
 // say adds to the model's answer.
-func (t *Transcript) say(e Entry) *part {
+func (t *Transcript) say(call string, b event.Body) *part {
 	n := len(t.parts)
 	fresh := n == 0 || t.ended && !t.turn // where nobody tells turns, an end of a call ends the answer
 	if !fresh && len(t.parts[n-1].entries) > 0 {
@@ -126,12 +121,12 @@ func (t *Transcript) say(e Entry) *part {
 		n = len(t.parts)
 	}
 	p := &t.parts[n-1]
-	p.entries = append(p.entries, e)
+	p.entries = append(p.entries, entry(call, b))
 	return p
 }
 
 func (t *Transcript) call(id string, b event.ToolCalled) {
-	p := t.say(Entry{id, b})
+	p := t.say(id, b)
 	p.ends = append(p.ends, nil)
 	if t.called == nil {
 		t.called = map[string]place{}
@@ -152,9 +147,15 @@ func (t *Transcript) end(id string, b event.Body) {
 	}
 }
 
-// Entries returns the history so far.
-func (t *Transcript) Entries() []Entry {
-	var list []Entry
+// entry is one step of a transcript: of the header only the call and the kind are kept.
+func entry(call string, b event.Body) event.Event {
+	return event.Event{Header: event.Header{Call: call}, Body: b}.Stamp()
+}
+
+// Events returns the history so far: Compacted, Prompt, Text, Thought, ToolCalled and the ends of calls, with no header but
+// their kind and the call that they are about.
+func (t *Transcript) Events() []event.Event {
+	var list []event.Event
 	for _, p := range t.parts {
 		list = append(list, p.entries...)
 		n := 0
@@ -167,18 +168,8 @@ func (t *Transcript) Entries() []Entry {
 			if n++; end == nil {
 				end = event.ToolCancelled{Name: b.Name, Error: "the call did not end", Inferred: true}
 			}
-			list = append(list, Entry{e.Call, end})
+			list = append(list, entry(e.Call, end))
 		}
-	}
-	return list
-}
-
-// Bodies returns the history without the ids of calls: for counting and for reading, not for a provider.
-func (t *Transcript) Bodies() []event.Body {
-	entries := t.Entries()
-	list := make([]event.Body, len(entries))
-	for i, e := range entries {
-		list[i] = e.Body
 	}
 	return list
 }
