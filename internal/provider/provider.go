@@ -53,18 +53,18 @@ type Error struct {
 	Err     error         // the cause, if it is not the server's word
 }
 
-// Classes of errors.
+// Classes of errors: the words that events have for them, and one of our own.
 const (
 	NoKey      = "no_key"     // nothing was sent: no key, no credentials, no region
 	Auth       = "auth"       // 401, 403
 	Invalid    = "invalid"    // 400, 404, 413, 422: it will not be better next time
 	Overflow   = "overflow"   // the history does not fit the model's window
 	RateLimit  = "rate_limit" // 429
-	Overloaded = "overloaded" // 503, 529
-	Server     = "server"     // other 5xx, 408, 409, and an answer that makes no sense
+	Overloaded = "overload"   // 503, 529
+	Server     = "provider"   // other 5xx, 408, 409, and an answer that makes no sense
 	Connection = "connection" // refused, reset, no such host, TLS
 	Cut        = "cut"        // the stream ended before its end
-	Stalled    = "stalled"    // the stream went silent
+	Stalled    = "timeout"    // the stream went silent
 )
 
 func (e *Error) Error() string {
