@@ -10,9 +10,9 @@ import (
 //
 // It holds prompts, texts, thoughts, and calls with their ends. What a model's answer holds comes first, then the ends of
 // its calls in the order of the calls, whenever they arrived; then the next prompt or answer. Deltas and partial blocks
-// are left out: a whole block follows the first, an attempt that was given up made the second. A compaction replaces
-// everything before it. A call that has not ended is given a cancelled end, marked inferred, since no provider takes a
-// call without one; a real end that comes later takes its place.
+// are left out: a whole block follows the first, an attempt that was given up made the second; and so is all else that a
+// turn said before a retry. A compaction replaces everything before it. A call that has not ended is given a cancelled end,
+// marked inferred, since no provider takes a call without one; a real end that comes later takes its place.
 type Transcript struct {
 	Agent   string // path of the agent; empty for the top one
 	Session string // only events of this session, if set
@@ -51,6 +51,8 @@ func (t *Transcript) Apply(e event.Event) {
 		t.newPart()
 	case "turn.ended":
 		t.turn = false
+	case "retry":
+		t.void()
 	}
 	switch b := e.Body.(type) {
 	case event.AgentStarted:
@@ -110,19 +112,32 @@ func (t *Transcript) prompt(b event.Prompt) {
 func (t *Transcript) say(call string, b event.Body) *part {
 	n := len(t.parts)
 	fresh := n == 0 || t.ended && !t.turn // where nobody tells turns, an end of a call ends the answer
-	if !fresh && len(t.parts[n-1].entries) > 0 {
-		switch t.parts[n-1].entries[0].Body.(type) {
-		case event.Prompt, event.Compacted:
-			fresh = true
-		}
-	}
-	if fresh {
+	if fresh || !t.parts[n-1].answer() {
 		t.newPart()
 		n = len(t.parts)
 	}
 	p := &t.parts[n-1]
 	p.entries = append(p.entries, entry(call, b))
 	return p
+}
+
+// answer says whether the part is the model's, or nobody's yet.
+func (p part) answer() bool {
+	if len(p.entries) == 0 {
+		return true
+	}
+	switch p.entries[0].Body.(type) {
+	case event.Prompt, event.Compacted:
+		return false
+	}
+	return true
+}
+
+// void forgets what an attempt said that was given up. Its calls were never told.
+func (t *Transcript) void() {
+	if n := len(t.parts); t.turn && n > 0 && t.parts[n-1].answer() && len(t.parts[n-1].ends) == 0 {
+		t.parts[n-1].entries = nil
+	}
 }
 
 func (t *Transcript) call(id string, b event.ToolCalled) {

@@ -54,6 +54,13 @@ func TestTranscript(t *testing.T) {
 				{"1", event.ToolCalled{Name: "a"}}, {"1", event.ToolCancelled{Name: "a", Error: "the call did not end", Inferred: true}}, {"", event.Prompt{Text: "go on"}},
 			},
 		},
+		"an attempt that was given up": {
+			events: say(
+				event.Prompt{Text: "fix"}, event.TurnStarted{}, event.Thought{Text: "hm"}, event.Text{Text: "half", Partial: true}, event.Retry{},
+				event.Retry{}, event.Thought{Text: "aha"}, event.Text{Text: "whole"}, event.TurnEnded{}, event.TurnStarted{}, event.Retry{}, event.Text{Text: "more"},
+			),
+			want: []step{{"", event.Prompt{Text: "fix"}}, {"", event.Thought{Text: "aha"}}, {"", event.Text{Text: "whole"}}, {"", event.Text{Text: "more"}}},
+		},
 		"compacted": {
 			events: []event.Event{
 				in("s", event.Prompt{Text: "old"}), onCall("1", event.ToolCalled{Name: "a"}), in("s", event.Compacted{Summary: "sum"}), onCall("1", event.ToolDone{Name: "a"}),
