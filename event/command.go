@@ -6,9 +6,10 @@ type Command interface{ command() }
 
 // A Message asks for a reply.
 type Message struct {
-	ID    string // the client's; its reply carries it
-	Text  string
-	Files []string // paths
+	ID     string // the client's; its reply carries it
+	Text   string
+	Files  []string // paths
+	Source string   // as [Prompt] has it; empty: client
 }
 
 // A Stop cancels the reply that goes on.
