@@ -50,6 +50,7 @@ type Error struct {
 	Code    string        // the server's own word: overloaded_error, invalid_api_key …
 	Message string        // one line for a person, with nothing secret in it
 	After   time.Duration // the server asked to wait so long; 0: it did not say
+	Final   bool          // the server said that trying again is no use
 	Err     error         // the cause, if it is not the server's word
 }
 
@@ -83,6 +84,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable says whether the same request may succeed later.
 func (e *Error) Retryable() bool {
+	if e.Final {
+		return false
+	}
 	switch e.Class {
 	case RateLimit, Overloaded, Server, Connection, Cut, Stalled:
 		return true
