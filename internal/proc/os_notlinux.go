@@ -1,0 +1,19 @@
+//go:build unix && !linux
+
+package proc
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+func setAttributes(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+func adoptOrphans() {}
+
+func markOf(int) string { return "" }
+
+func send(e entry, kill bool) { sendGroup(e, kill) }
+
+// reap has nothing to do: nobody's orphans come to us.
+func reap(int) {}

@@ -1,0 +1,109 @@
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// If this program is killed, what it started directly goes with it.
+func TestKilledWithoutWarning(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	run := exec.Command(self(t), "play-run", "play-stubborn", file)
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := pidFrom(t, file)
+	run.Process.Kill()
+	run.Wait()
+	// Whoever it is given to now reaps it; until then it is a zombie.
+	waitFor(t, "the child to die", func() bool {
+		e, ok := readEntry(pid)
+		if ok && e.dead && e.parent == os.Getpid() {
+			reap(pid)
+		}
+		return !ok || e.dead
+	})
+}
+
+// A child goes on when the goroutine that asked for it is long gone: it hangs on the group's own thread.
+func TestStarterThreadStays(t *testing.T) {
+	var g Group
+	defer g.Close(t.Context())
+	asked := make(chan *Process)
+	go func() { asked <- start(t, &g, Cmd{Args: []string{"sleep", "600"}}) }()
+	p := <-asked
+	for range 100 {
+		start(t, &g, Cmd{Args: []string{"/bin/true"}}).Wait()
+	}
+	select {
+	case <-p.Done():
+		t.Errorf("it died: %v", p.Wait())
+	default:
+	}
+}
+
+// A process whose first thread has ended looks like a dead one.
+func TestHeadlessProcessIsKilled(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs python3 to end one thread of two")
+	}
+	g := Group{Grace: -1}
+	file := filepath.Join(t.TempDir(), "pid")
+	script := `
+import ctypes, os, sys, threading, time
+def stay():
+    time.sleep(0.05)
+    open(sys.argv[1] + ".tmp", "w").write(str(os.getpid()))
+    os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+    time.sleep(600)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).syscall(60, 0)
+`
+	start(t, &g, Cmd{Args: []string{python, "-c", script, file}, Env: os.Environ()})
+	pid := pidFrom(t, file)
+	if e, ok := readEntry(pid); !ok || e.dead {
+		t.Errorf("it counts as dead: %v %v", e, ok)
+	}
+	begin := time.Now()
+	if killed := g.Close(t.Context()); len(killed) == 0 {
+		t.Error("nothing was killed")
+	}
+	waitFor(t, "its end", func() bool { return syscall.Kill(pid, 0) != nil })
+	if time.Since(begin) > 2*time.Second {
+		t.Error("it took too long")
+	}
+}
+
+// Zombies of orphans are reaped, those of os/exec are left to it.
+func TestReaping(t *testing.T) {
+	other := exec.Command("/bin/true")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g := Group{Grace: -1}
+	file := filepath.Join(t.TempDir(), "pid")
+	start(t, &g, Cmd{Args: []string{"/bin/sh", "-c", `(setsid sh -c 'echo $$ > "$0.tmp"; mv "$0.tmp" "$0"' "$0" &)`, file}, Env: os.Environ()}).Wait()
+	waitFor(t, "file", func() bool { _, err := os.Stat(file); return err == nil })
+	waitFor(t, "both to be zombies", func() bool {
+		e, ok := readEntry(other.Process.Pid)
+		return ok && e.dead
+	})
+	g.Close(t.Context())
+	table, err := processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range table {
+		if e.parent == os.Getpid() && e.pid != other.Process.Pid {
+			t.Errorf("a zombie stays: %d", e.pid)
+		}
+	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("somebody took os/exec's child: %v", err)
+	}
+}
