@@ -32,7 +32,7 @@ func TestKilledWithoutWarning(t *testing.T) {
 // A child goes on when the goroutine that asked for it is long gone: it hangs on the group's own thread.
 func TestStarterThreadStays(t *testing.T) {
 	var g Group
-	defer g.Close(t.Context())
+	defer g.Close()
 	asked := make(chan *Process)
 	go func() { asked <- start(t, &g, Cmd{Args: []string{"sleep", "600"}}) }()
 	p := <-asked
@@ -70,7 +70,7 @@ ctypes.CDLL(None).syscall(60, 0)
 		t.Errorf("it counts as dead: %v %v", e, ok)
 	}
 	begin := time.Now()
-	if killed := g.Close(t.Context()); len(killed) == 0 {
+	if killed := g.Close(); len(killed) == 0 {
 		t.Error("nothing was killed")
 	}
 	waitFor(t, "its end", func() bool { return syscall.Kill(pid, 0) != nil })
@@ -93,7 +93,7 @@ func TestReaping(t *testing.T) {
 		e, ok := readEntry(other.Process.Pid)
 		return ok && e.dead
 	})
-	g.Close(t.Context())
+	g.Close()
 	table, err := processes()
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package proc
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -114,7 +113,7 @@ func start(t *testing.T, g *Group, c Cmd) *Process {
 
 func TestExit(t *testing.T) {
 	var g Group
-	defer g.Close(t.Context())
+	defer g.Close()
 	for script, want := range map[string]string{"exit 0": "exit status 0", "exit 7": "exit status 7", "kill -9 $$": "signal: killed"} {
 		if got := start(t, &g, Cmd{Args: []string{"/bin/sh", "-c", script}}).Wait(); got.String() != want {
 			t.Errorf("%s: %v, want %s", script, got, want)
@@ -137,7 +136,7 @@ func unwrapAll(err error) error {
 
 func TestStdinIsNeverOurs(t *testing.T) {
 	var g Group
-	defer g.Close(t.Context())
+	defer g.Close()
 	var out bytes.Buffer
 	start(t, &g, Cmd{Args: []string{"/bin/cat"}, Stdout: &out}).Wait()
 	if out.Len() != 0 {
@@ -157,7 +156,7 @@ func TestEnvironmentIsGiven(t *testing.T) {
 	t.Setenv("PROC_TEST_SECRET", "s3cret")
 	t.Setenv(Mark, "outer.1")
 	var g Group
-	defer g.Close(t.Context())
+	defer g.Close()
 	var out bytes.Buffer
 	start(t, &g, Cmd{Args: []string{"/usr/bin/env"}, Env: []string{"A=1"}, Stdout: &out}).Wait()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -168,7 +167,7 @@ func TestEnvironmentIsGiven(t *testing.T) {
 
 func TestOutputIsInterleavedAndWhole(t *testing.T) {
 	var g Group
-	defer g.Close(t.Context())
+	defer g.Close()
 	var out bytes.Buffer
 	start(t, &g, Cmd{Args: []string{"/bin/sh", "-c", "i=0; while [ $i -lt 500 ]; do echo out; echo err >&2; i=$((i+1)); done"}, Stdout: &out, Stderr: &out}).Wait()
 	if want := strings.Repeat("out\nerr\n", 500); out.String() != want {
@@ -198,7 +197,7 @@ func TestGrandchildHoldsStdout(t *testing.T) {
 	if out.String() != "bg\nlast\n" {
 		t.Errorf("got %q", out.String())
 	}
-	killed := g.Close(t.Context())
+	killed := g.Close()
 	if len(killed) != 1 || !strings.HasSuffix(killed[0], "sleep 600") {
 		t.Errorf("killed %q", killed)
 	}
@@ -225,7 +224,7 @@ func TestTalkativeGrandchildGoesOn(t *testing.T) {
 	if out.Len() != size {
 		t.Error("the writer was called after Wait")
 	}
-	g.Close(t.Context())
+	g.Close()
 }
 
 func TestStubbornIsKilled(t *testing.T) {
@@ -244,7 +243,7 @@ func TestStubbornIsKilled(t *testing.T) {
 			}
 			waitFor(t, "the ones between to end", func() bool { list, _ := left(&g, nil); return len(list) == 1 })
 			begin := time.Now()
-			killed := g.Close(t.Context())
+			killed := g.Close()
 			if alive(pid) {
 				t.Errorf("it lives")
 			}
@@ -255,7 +254,7 @@ func TestStubbornIsKilled(t *testing.T) {
 				t.Errorf("took %v", d)
 			}
 			p.Wait()
-			if again := g.Close(t.Context()); again != nil {
+			if again := g.Close(); again != nil {
 				t.Errorf("closed twice: %q", again)
 			}
 			if _, err := g.Start(Cmd{Args: []string{"/bin/true"}}); err != ErrClosed {
@@ -274,7 +273,7 @@ func TestTermIsEnoughForThePolite(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // for the trap: the shell does not say when it is set
 	p.Signal(syscall.SIGSTOP)
 	begin := time.Now()
-	g.Close(t.Context())
+	g.Close()
 	if time.Since(begin) > 10*time.Second {
 		t.Error("the grace was waited for")
 	}
@@ -283,15 +282,21 @@ func TestTermIsEnoughForThePolite(t *testing.T) {
 	}
 }
 
-func TestNoMercyWhenCtxIsOver(t *testing.T) {
+func TestKillWhileClosing(t *testing.T) {
 	g := Group{Grace: time.Hour}
 	file := filepath.Join(t.TempDir(), "pid")
-	start(t, &g, Cmd{Args: []string{self(t), "play-stubborn", file}})
+	p := start(t, &g, Cmd{Args: []string{self(t), "play-stubborn", file}})
 	pidFrom(t, file)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if killed := g.Close(ctx); len(killed) != 1 {
-		t.Errorf("killed %q", killed)
+	closed := make(chan []string)
+	go func() { closed <- g.Close() }()
+	g.Kill()
+	select {
+	case killed := <-closed:
+		if p.Wait().Signal != "killed" {
+			t.Errorf("exit %v, close told %q", p.Wait(), killed)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Close waits for the grace")
 	}
 }
 
@@ -306,7 +311,7 @@ func TestKillOneTree(t *testing.T) {
 		ps = append(ps, start(t, &g, Cmd{Args: []string{"/bin/sh", "-c", script, self(t), file}, Env: os.Environ()}))
 		pids = append(pids, pidFrom(t, file+".far"), pidFrom(t, file+".near"))
 	}
-	ps[0].Kill(t.Context())
+	ps[0].Kill()
 	if alive(pids[1]) || runtime.GOOS == "linux" && alive(pids[0]) {
 		t.Error("of the first tree something lives")
 	}
@@ -316,7 +321,7 @@ func TestKillOneTree(t *testing.T) {
 	if !alive(pids[2]) || !alive(pids[3]) {
 		t.Error("the second tree was touched")
 	}
-	if n := len(g.Close(t.Context())); n != 3 && runtime.GOOS == "linux" {
+	if n := len(g.Close()); n != 3 && runtime.GOOS == "linux" {
 		t.Errorf("%d killed, want the second tree: a shell and two", n)
 	}
 }
@@ -342,7 +347,7 @@ func TestSiblingsAreUntouched(t *testing.T) {
 
 	g := Group{Grace: -1}
 	start(t, &g, Cmd{Args: []string{"sleep", "600"}})
-	if killed := g.Close(t.Context()); len(killed) != 1 {
+	if killed := g.Close(); len(killed) != 1 {
 		t.Errorf("killed %q", killed)
 	}
 	for _, pid := range []int{other.Process.Pid, grandchild, orphan} {
@@ -350,7 +355,7 @@ func TestSiblingsAreUntouched(t *testing.T) {
 			t.Errorf("%d is gone", pid)
 		}
 	}
-	if killed := g2.Close(t.Context()); len(killed) != 1 && runtime.GOOS == "linux" {
+	if killed := g2.Close(); len(killed) != 1 && runtime.GOOS == "linux" {
 		t.Errorf("the second group killed %q", killed)
 	}
 	if !alive(grandchild) {
@@ -381,7 +386,7 @@ func TestFiftyAtOnce(t *testing.T) {
 				}
 				pidFrom(t, filepath.Join(dir, strconv.Itoa(i)))
 			}
-			g.Close(t.Context())
+			g.Close()
 		})
 	}
 	wg.Wait()

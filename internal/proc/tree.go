@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -55,16 +54,20 @@ type entry struct {
 	dying                bool   // it is on its way there and needs no help
 }
 
-// Kill ends the process and its descendants, and returns when they are gone: TERM, the group's grace, KILL. It does not wait
-// for the grace once ctx is over. A descendant that has both left the session and wiped its environment is found only
-// while its parent lives, and else when the group is closed.
-func (p *Process) Kill(ctx context.Context) {
-	sweep(ctx, p.group.Grace, func() ([]entry, bool) { return left(p.group, p) })
+// Kill ends the process and its descendants, and returns when they are gone: TERM, the group's grace, KILL. A descendant that
+// has both left the session and wiped its environment is found only while its parent lives, and else when the group is closed.
+func (p *Process) Kill() {
+	sweep(p.group.Grace, func() ([]entry, bool) { return left(p.group, p) })
+}
+
+// Kill kills all that runs now, without grace. It may be called while Close waits for those that were asked to end.
+func (g *Group) Kill() {
+	sweep(-1, func() ([]entry, bool) { return left(g, nil) })
 }
 
 // Close kills what is left of the group, and returns when it is gone. It lists what it had to kill: pid and command line.
 // Nothing can be started any more. A second Close finds nothing.
-func (g *Group) Close(ctx context.Context) []string {
+func (g *Group) Close() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.starts == nil {
@@ -72,7 +75,7 @@ func (g *Group) Close(ctx context.Context) []string {
 		return nil
 	}
 	g.closed = true
-	killed := sweep(ctx, g.Grace, func() ([]entry, bool) { return left(g, nil) })
+	killed := sweep(g.Grace, func() ([]entry, bool) { return left(g, nil) })
 	close(g.starts)
 	closeAll(g.ours)
 	leave(g)
@@ -111,7 +114,7 @@ func running(g *Group) (list []*Process) {
 
 // sweep kills what look shows until it twice shows nothing: a table that is read while processes fork and end can miss one.
 // While look is in doubt about somebody's process, it looks a few times more.
-func sweep(ctx context.Context, grace time.Duration, look func() (list []entry, doubt bool)) []string {
+func sweep(grace time.Duration, look func() (list []entry, doubt bool)) []string {
 	if grace == 0 {
 		grace = defaultGrace
 	}
@@ -126,9 +129,7 @@ func sweep(ctx context.Context, grace time.Duration, look func() (list []entry, 
 	)
 	for {
 		now := time.Now()
-		if !kill && (now.After(mercy) || ctx.Err() != nil) {
-			kill = true
-		}
+		kill = kill || now.After(mercy)
 		if kill && limit.IsZero() {
 			limit, wait = now.Add(sweepTime), time.Millisecond
 		}
@@ -164,22 +165,8 @@ func sweep(ctx context.Context, grace time.Duration, look func() (list []entry, 
 		if kill && now.After(limit) {
 			return told
 		}
-		pause(ctx, wait, kill)
+		time.Sleep(wait)
 		wait = min(2*wait, 20*time.Millisecond)
-	}
-}
-
-// pause waits a little. When there is no mercy any more, ctx does not matter.
-func pause(ctx context.Context, d time.Duration, kill bool) {
-	if kill {
-		time.Sleep(d)
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 
