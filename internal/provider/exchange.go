@@ -26,6 +26,7 @@ type exchange struct {
 	idle    time.Duration
 	timer   *time.Timer    // runs while we wait for the server, not while we do something with what it said
 	answer  *http.Response // nil until it has begun
+	broken  error          // of reading it
 	secrets []string       // what no error may show
 }
 
@@ -121,6 +122,7 @@ func (x *exchange) body(res *http.Response) io.Reader {
 		x.wait()
 		n, err := res.Body.Read(p)
 		x.pause()
+		x.broken = err
 		return n, err
 	})
 }

@@ -40,6 +40,8 @@ func attachment(a event.Attachment) string {
 // result is what a model is told of a call's end. It is never empty: not every server takes an empty one.
 func result(e event.ToolEnd) string {
 	switch {
+	case e.Type == "image":
+		return "(an image, which cannot be shown)"
 	case e.Output != "" && e.Error != "":
 		return e.Output + "\n\n" + e.Error
 	case e.Output+e.Error != "":

@@ -48,9 +48,9 @@ type target struct {
 
 // formats open a model by the wire format that it speaks. One file each.
 var formats = map[string]func(target) (Model, error){
-	// "anthropic": newAnthropic,
-	// "bedrock":   newBedrock,
-	// "vertex":    newVertex,
+	"anthropic": newAnthropic,
+	"bedrock":   newBedrock,
+	"vertex":    newVertex,
 	// "chat":      newChat,
 	// "responses": newResponses,
 	// "script":    newScript,
@@ -70,7 +70,7 @@ type row struct {
 
 // rows are the known providers. Their order is the order in which [Choose] looks for keys.
 var rows = []row{
-	{name: "anthropic", format: "anthropic", baseEnv: []string{"ANTHROPIC_BASE_URL"}, keyEnv: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, model: "claude-sonnet-5-5"},
+	{name: "anthropic", format: "anthropic", base: "https://api.anthropic.com", baseEnv: []string{"ANTHROPIC_BASE_URL"}, keyEnv: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, model: "claude-sonnet-5-5"},
 	{name: "openai", format: "chat", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL"}, keyEnv: []string{"OPENAI_API_KEY"}, model: "gpt-6.1-terra"},
 	{name: "openai-responses", format: "responses", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL"}, keyEnv: []string{"OPENAI_API_KEY"}},
 	{name: "gemini", format: "chat", base: "https://generativelanguage.googleapis.com/v1beta/openai", keyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, model: "gemini-2.5-pro"},
