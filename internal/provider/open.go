@@ -53,8 +53,8 @@ var formats = map[string]func(target) (Model, error){
 	"vertex":    newVertex,
 	// "chat":      newChat,
 	// "responses": newResponses,
-	// "script":    newScript,
-	// "demo":      newDemo,
+	"script": newScript,
+	"demo":   newDemo,
 }
 
 // A row is a provider that is known by name.

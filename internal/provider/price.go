@@ -54,6 +54,8 @@ func Lookup(provider, model string) (Price, bool) {
 		}
 	}
 	switch vendor, name, ok := strings.Cut(model, "/"); {
+	case provider == "openai-responses":
+		return Lookup("openai", model)
 	case provider == "vertex":
 		return Lookup("anthropic", model)
 	case provider == "bedrock":

@@ -78,11 +78,11 @@ func (r *retrying) Answer(ctx context.Context, q Request) iter.Seq2[event.Event,
 
 // next says what to do after the n-th attempt failed, with so much time left: the retry, or the error that is final.
 func (p Policy) next(ctx context.Context, err error, n int, left time.Duration) (event.Retry, error) {
-	var e *Error
+	e, ok := errors.AsType[*Error](err)
 	switch {
 	case ctx.Err() != nil:
 		return event.Retry{}, ctx.Err()
-	case !errors.As(err, &e) || !e.Retryable() || p.Retries == 0:
+	case !ok || !e.Retryable() || p.Retries == 0:
 		return event.Retry{}, err
 	}
 	wait := max(p.backoff(n), e.After).Round(time.Millisecond)

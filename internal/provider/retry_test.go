@@ -26,7 +26,7 @@ func (m *tries) Answer(ctx context.Context, _ Request) iter.Seq2[event.Event, er
 	return func(yield func(event.Event, error) bool) {
 		for _, x := range list {
 			switch x := x.(type) {
-			case called:
+			case callOf:
 				if !yield(event.Event{Header: event.Header{Call: string(x)}, Body: event.ToolCalled{Name: "bash"}}, nil) {
 					return
 				}
@@ -47,8 +47,8 @@ func (m *tries) Answer(ctx context.Context, _ Request) iter.Seq2[event.Event, er
 	}
 }
 
-// called is a call by its id.
-type called string
+// callOf is a call by its id.
+type callOf string
 
 // told is all that a model says: bodies, ids of calls, and the error at the end.
 func told(ctx context.Context, m Model) (list []any) {
@@ -57,7 +57,7 @@ func told(ctx context.Context, m Model) (list []any) {
 		case err != nil:
 			list = append(list, err.Error())
 		case e.Call != "":
-			list = append(list, called(e.Call))
+			list = append(list, callOf(e.Call))
 		default:
 			list = append(list, e.Body)
 		}
@@ -87,8 +87,8 @@ func TestRetrying(t *testing.T) {
 		took    time.Duration
 	}{
 		"what works passes": {
-			answers: []list{{event.TextDelta{Text: "a"}, event.Text{Text: "a"}, called("1"), called("2"), end}},
-			want:    list{event.TextDelta{Text: "a"}, event.Text{Text: "a"}, called("1"), called("2"), end},
+			answers: []list{{event.TextDelta{Text: "a"}, event.Text{Text: "a"}, callOf("1"), callOf("2"), end}},
+			want:    list{event.TextDelta{Text: "a"}, event.Text{Text: "a"}, callOf("1"), callOf("2"), end},
 		},
 		"a cut block is partial, and the next attempt has its own": {
 			answers: []list{
@@ -104,15 +104,15 @@ func TestRetrying(t *testing.T) {
 		"a complete block before a cut call is partial, and the call is not told": {
 			answers: []list{
 				{event.TextDelta{Text: "go"}, event.Text{Text: "go"}, broken},
-				{event.TextDelta{Text: "go"}, event.Text{Text: "go"}, called("1"), event.TextDelta{Text: "and"}, event.Text{Text: "and", Partial: true}, broken},
-				{event.ThoughtDelta{Text: "hm"}, event.Thought{Text: "hm", Signature: "s"}, called("2"), broken},
-				{event.TextDelta{Text: "go"}, event.Text{Text: "go"}, called("3"), end},
+				{event.TextDelta{Text: "go"}, event.Text{Text: "go"}, callOf("1"), event.TextDelta{Text: "and"}, event.Text{Text: "and", Partial: true}, broken},
+				{event.ThoughtDelta{Text: "hm"}, event.Thought{Text: "hm", Signature: "s"}, callOf("2"), broken},
+				{event.TextDelta{Text: "go"}, event.Text{Text: "go"}, callOf("3"), end},
 			},
 			want: list{
 				event.TextDelta{Text: "go"}, event.Text{Text: "go", Partial: true}, retry(1, time.Second/2, broken),
 				event.TextDelta{Text: "go"}, event.Text{Text: "go", Partial: true}, retry(2, time.Second, broken),
 				event.ThoughtDelta{Text: "hm"}, event.Thought{Text: "hm", Signature: "s", Partial: true}, retry(3, 3*time.Second/2, broken),
-				event.TextDelta{Text: "go"}, event.Text{Text: "go"}, called("3"), end,
+				event.TextDelta{Text: "go"}, event.Text{Text: "go"}, callOf("3"), end,
 			},
 			took: 3 * time.Second,
 		},
@@ -128,11 +128,11 @@ func TestRetrying(t *testing.T) {
 			took: time.Second / 2,
 		},
 		"what is said after a call waits with it": {
-			answers: []list{{called("1"), event.TextDelta{Text: "a"}, event.Text{Text: "a"}, called("2"), end}},
-			want:    list{called("1"), event.TextDelta{Text: "a"}, event.Text{Text: "a"}, called("2"), end},
+			answers: []list{{callOf("1"), event.TextDelta{Text: "a"}, event.Text{Text: "a"}, callOf("2"), end}},
+			want:    list{callOf("1"), event.TextDelta{Text: "a"}, event.Text{Text: "a"}, callOf("2"), end},
 		},
 		"an answer without an end is cut": {
-			answers: []list{{called("1")}, {end}},
+			answers: []list{{callOf("1")}, {end}},
 			want:    list{retry(1, time.Second/2, &Error{Class: Cut, Message: "the answer has no end"}), end},
 			took:    time.Second / 2,
 		},
@@ -220,7 +220,7 @@ func TestRetryingByItself(t *testing.T) {
 func TestRetryingEndsWithItsContext(t *testing.T) {
 	for name, answer := range map[string][]any{
 		"in the wait":    {&Error{Class: RateLimit, After: 30 * time.Second}},
-		"in the attempt": {event.TextDelta{Text: "a"}, event.Text{Text: "a"}, called("1"), time.Hour},
+		"in the attempt": {event.TextDelta{Text: "a"}, event.Text{Text: "a"}, callOf("1"), time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -167,6 +167,56 @@ fireworks accounts/fireworks/routers/kimi-k2p6-fast|kimi-k2p6-fast 262144 2 8 0.
 fireworks accounts/fireworks/routers/kimi-k2p7-code-fast|kimi-k2p7-code-fast 262144 1.9 8 0.38 -
 fireworks accounts/fireworks/routers/kimi-k3-fast|kimi-k3-fast 1040000 4.5 22.5 0.45 -
 fireworks accounts/fireworks/routers/kimi-k3-us|kimi-k3-us 1040000 3.3 16.5 0.33 -
+gemini *claude-3-5-haiku*|claude-3-5-haiku 200000 0.8 4 0.08 1
+gemini *claude-3-5-sonnet*|claude-3-5-sonnet 200000 3 15 0.3 3.75
+gemini *claude-3-7-sonnet*|claude-3-7-sonnet 200000 3 15 0.3 3.75
+gemini *claude-3-haiku*|claude-3-haiku 200000 0.25 1.25 0.03 0.3
+gemini *claude-3-opus*|claude-3-opus 200000 15 75 1.5 18.75
+gemini *claude-4-6-opus*|*claude-4.6-opus*|*claude-opus-4-6*|*claude-opus-4.6*|claude-opus-4-6 1000000 5 25 0.5 6.25 200000 10 37.5 1 12.5
+gemini *claude-4-7-opus*|*claude-4.7-opus*|*claude-opus-4-7*|*claude-opus-4.7*|claude-opus-4-7 1000000 5 25 0.5 6.25
+gemini *claude-4-8-opus*|*claude-4.8-opus*|*claude-opus-4-8*|*claude-opus-4.8*|claude-opus-4-8 1000000 5 25 0.5 6.25
+gemini *claude-4-opus*|*claude-opus-4-0*|*claude-opus-4-1*|*claude-opus-4@*|claude-4-opus|claude-opus-4 200000 15 75 1.5 18.75
+gemini *claude-4-sonnet*|*claude-sonnet-4-0*|*claude-sonnet-4-2025*|*claude-sonnet-4@*|anthropic/claude-sonnet-4|claude-4-sonnet|claude-sonnet-4 200000 3 15 0.3 3.75
+gemini *claude-5-5-opus*|*claude-5.5-opus*|*claude-opus-5-5|*claude-opus-5-5@*|*claude-opus-5.5*|claude-opus-5-5 1000000 4 20 0.2 5
+gemini *claude-5-opus*|*claude-5.0-opus*|*claude-opus-5|*claude-opus-5.0*|*claude-opus-5@*|claude-opus-5 1000000 5 25 0.5 6.25
+gemini *claude-fable-5-1|*claude-fable-5-1@*|claude-fable-5-1 1000000 10 50 0.25 12.5
+gemini *claude-fable-5|*claude-fable-5@*|claude-fable-5 1000000 10 50 1 12.5
+gemini *claude-sonnet-4-5*|*claude-sonnet-4.5*|claude-sonnet-4-5 200000 3 15 0.3 3.75 200000 6 22.5 0.6 7.5
+gemini *claude-sonnet-4-6*|*claude-sonnet-4.6*|claude-sonnet-4-6 1000000 3 15 0.3 3.75
+gemini *gemini-1.5-flash*|gemini-1.5-flash 1000000 0.075 0.3 0.01875 - 128000 0.15 0.6 0.0375 -
+gemini *gemini-1.5-pro*|gemini-1.5-pro 1000000 1.25 5 - - 128000 2.5 10 - -
+gemini *gemini-2.0-flash-lite*|gemini-2.0-flash-lite 1000000 0.075 0.3 - -
+gemini *gemini-2.0-flash|*gemini-2.0-flash-0*|*gemini-2.0-flash-exp*|*gemini-2.0-flash-latest*|*gemini-2.0-flash-thinking*|gemini-2.0-flash 1000000 0.1 0.4 0.025 -
+gemini *gemini-2.5-flash-preview-04-17*|*gemini-2.5-flash-preview-05-20*|gemini-2.5-flash-preview|gemini-2.5-flash-preview-05-20:thinking|gemini-2.5-flash-preview:thinking - 0.15 0.6 - -
+gemini gemini-1.0-pro-vision-001 32768 0.125 0.375 - -
+gemini gemini-1.0-pro|gemini-pro 32768 0.125 0.375 - -
+gemini gemini-2.5-flash-image|gemini-2.5-flash-image-preview 1000000 0.3 2.5 - -
+gemini gemini-2.5-flash-lite-preview-tts 8192 0.5 10 - -
+gemini gemini-2.5-flash-lite|gemini-2.5-flash-lite-preview* 1000000 0.1 0.4 0.01 -
+gemini gemini-2.5-flash-native-audio-latest|gemini-2.5-flash-native-audio-preview*|gemini-live-2.5-flash|gemini-live-2.5-flash* - 0.5 2 - -
+gemini gemini-2.5-flash-preview-tts|gemini-2.5-flash-tts 8192 0.5 10 - -
+gemini gemini-2.5-flash|gemini-2.5-flash-latest|gemini-2.5-flash-preview-09-2025 1048576 0.3 2.5 0.03 -
+gemini gemini-2.5-pro-preview-tts|gemini-2.5-pro-tts 8192 1 20 - -
+gemini gemini-2.5-pro|gemini-2.5-pro* - 1.25 10 0.125 - 200000 2.5 15 0.25 -
+gemini gemini-3-flash-preview|gemini-3-flash-preview-* 1000000 0.5 3 0.05 -
+gemini gemini-3-pro-image|gemini-3-pro-image-preview|gemini-3-pro-image-preview* 1000000 2 12 - -
+gemini gemini-3-pro-preview|gemini-3-pro-preview*|gemini-3-pro-text-preview - 2 12 0.2 - 200000 4 18 0.4 -
+gemini gemini-3.1-flash-image|gemini-3.1-flash-image-preview|gemini-3.1-flash-image-preview* 1000000 0.5 3 - -
+gemini gemini-3.1-flash-lite-image|gemini-3.1-flash-lite-image* - 0.25 1.5 - -
+gemini gemini-3.1-flash-lite|gemini-3.1-flash-lite-preview* 1000000 0.25 1.5 0.025 -
+gemini gemini-3.1-flash-live-preview|gemini-3.1-flash-live-preview* - 0.75 4.5 - -
+gemini gemini-3.1-pro-preview|gemini-3.1-pro-preview* - 2 12 0.2 - 200000 4 18 0.4 -
+gemini gemini-3.5-flash-lite|gemini-3.5-flash-lite* 1000000 0.3 2.5 0.03 -
+gemini gemini-3.5-flash|gemini-3.5-flash-*|gemini-3.5-flash-preview* 1000000 1.5 9 0.15 -
+gemini gemini-3.6-flash|gemini-3.6-flash* 1000000 0.75 3.75 0.075 -
+gemini gemini-3.7-flash|gemini-3.7-flash* 1000000 0.75 3.75 0.075 -
+gemini gemini-3.8-flash|gemini-3.8-flash* 1000000 0.75 3.75 0.075 -
+gemini gemini-flash-1.5 - 0.075 0.3 0.01875 - 128000 0.15 0.6 0.0375 -
+gemini gemini-flash-1.5-8b 1000000 0.0375 0.15 0.01 - 128000 0.075 0.3 0.02 -
+gemini gemini-omni-flash-preview|gemini-omni-flash-preview* - 1.5 9 - -
+gemini gemini-pro-1.5 2000000 1.25 5 0.3125 - 128000 2.5 10 0.625 -
+gemini gemma-2-27b-it - 0.65 0.65 - -
+gemini gemma-4-26b-a4b-it-maas 262144 0.15 0.6 0.015 -
 groq deepseek-r1-distill-llama-70b 131072 0.75 0.99 - -
 groq gemma-7b-it - 0.07 0.07 - -
 groq gemma2-9b|gemma2-9b-it - 0.2 0.2 - -

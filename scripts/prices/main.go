@@ -31,6 +31,7 @@ var providers = map[string]string{
 	"cerebras":   "cerebras",
 	"deepseek":   "deepseek",
 	"fireworks":  "fireworks",
+	"gemini":     "google",
 	"groq":       "groq",
 	"mistral":    "mistral",
 	"openai":     "openai",
@@ -138,8 +139,14 @@ type match struct {
 	Regex    string  `json:"regex"`
 }
 
-// A dated expression is a name with a date after it, which the reader of the table takes off by itself.
-var dated = regexp.MustCompile(`\\d\{8\}\$$|\\d\{2\}\$$`)
+var (
+	// A dated expression is a name with a date after it, which the reader of the table takes off by itself.
+	dated = regexp.MustCompile(`\\d\{8\}\$$|\\d\{2\}\$$`)
+	// One with a beginning is as good as that.
+	beginning = regexp.MustCompile(`^\^((?:[\w/-]|\\\.)+)\\d$`)
+	// One that only says what is not meant is of no use here: no name that it means is one of a model that talks.
+	negative = regexp.MustCompile(`^\^\(\?!`)
+)
 
 // patterns are the names that match, with a star for anything. ok is false if they cannot be told so.
 func (m match) patterns() (list []string, ok bool) {
@@ -153,7 +160,12 @@ func (m match) patterns() (list []string, ok bool) {
 	case m.Contains != "":
 		return []string{"*" + m.Contains + "*"}, true
 	case m.Regex != "":
+		if b := beginning.FindStringSubmatch(m.Regex); b != nil {
+			return []string{strings.ReplaceAll(b[1], `\`, "") + "*"}, true
+		}
 		return nil, dated.MatchString(m.Regex)
+	case len(m.And) == 2 && negative.MatchString(m.And[1].Regex):
+		return m.And[0].patterns()
 	}
 	for _, o := range m.Or {
 		more, ok := o.patterns()
