@@ -121,13 +121,13 @@ func (a anthropic) read(r *request) (ask, error) {
 		if err := q.check(); err != nil {
 			return ask{}, err
 		}
-		return ask{whole: encode(map[string]int{"input_tokens": len(r.body)/4 + 1})}, nil
+		return ask{whole: encode(map[string]int{"input_tokens": r.tokens()})}, nil
 	}
-	return q.ask(r, (*stage).event)
+	return q.ask(r, func(v *anthropicVoice) voice { return v })
 }
 
-// ask checks a request and says what it shows. Events of the answer go out by way of send.
-func (q *anthropicRequest) ask(r *request, send func(*stage, string, []byte)) (ask, error) {
+// ask checks a request and says what it shows. The answer is said by what envelope makes of Anthropic's voice.
+func (q *anthropicRequest) ask(r *request, envelope func(*anthropicVoice) voice) (ask, error) {
 	if q.MaxTokens < 1 {
 		return ask{}, refused("max_tokens: field required, and at least 1")
 	}
@@ -139,9 +139,12 @@ func (q *anthropicRequest) ask(r *request, send func(*stage, string, []byte)) (a
 		if len(q.StopSequences) > 0 {
 			stop = q.StopSequences[0]
 		}
-		return &anthropicVoice{turn: t, id: r.id("msg_"), stop: stop, send: func(name string, v any) { send(s, name, encode(v)) }, stage: s}
+		return envelope(&anthropicVoice{turn: t, stage: s, id: r.id("msg_"), stop: stop, event: s.event})
 	}}, nil
 }
+
+// tokens is a guess at how many tokens a request has.
+func (r *request) tokens() int { return len(r.body)/4 + 1 }
 
 func (q *anthropicRequest) seen() script.Seen {
 	s := script.Seen{System: q.System.text(), Model: q.Model}

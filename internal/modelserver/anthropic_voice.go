@@ -9,10 +9,10 @@ import (
 // anthropicVoice says an answer as Anthropic does. Bedrock and Vertex say the same in other envelopes.
 type anthropicVoice struct {
 	turn  script.Turn
+	stage *stage
 	id    string
 	stop  string // the stop sequence that is to have been met
-	send  func(name string, v any)
-	stage *stage
+	event func(name string, data []byte)
 }
 
 type anthropicUsage struct {
@@ -57,6 +57,8 @@ type (
 )
 
 func (v *anthropicVoice) mime() string { return "text/event-stream; charset=utf-8" }
+
+func (v *anthropicVoice) send(name string, e any) { v.event(name, encode(e)) }
 
 func (v *anthropicVoice) answer() anthropicAnswer {
 	return anthropicAnswer{ID: v.id, Type: "message", Role: "assistant", Model: v.turn.Model, Content: []any{}, Usage: v.usage()}
@@ -183,7 +185,7 @@ func (v *anthropicVoice) fail(kind, message string) { v.send("error", anthropicE
 func (v *anthropicVoice) garble() { v.stage.write([]byte(garbage)) }
 
 func (v *anthropicVoice) wrong() {
-	v.stage.event("content_block_delta", []byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_de`))
+	v.event("content_block_delta", []byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_de`))
 }
 
 func (v *anthropicVoice) whole() []byte {

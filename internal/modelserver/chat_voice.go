@@ -1,6 +1,8 @@
 package modelserver
 
 import (
+	"slices"
+
 	"github.com/sluice-dev/sluice/internal/script"
 )
 
@@ -36,16 +38,26 @@ type chatAnswer struct {
 }
 
 type chatChoice struct {
-	Index        int       `json:"index"`
-	Message      *chatSaid `json:"message,omitempty"`
-	Delta        *chatSaid `json:"delta,omitempty"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
+	Index        int        `json:"index"`
+	Message      *chatWhole `json:"message,omitempty"`
+	Delta        *chatSaid  `json:"delta,omitempty"`
+	Logprobs     *struct{}  `json:"logprobs"`
+	FinishReason *string    `json:"finish_reason"`
+}
+
+// A chatWhole says null where a delta says nothing.
+type chatWhole struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	Reasoning *string    `json:"reasoning_content,omitempty"`
+	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
 
 type chatSaid struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
+	Refusal   *string    `json:"refusal,omitempty"`
 	Reasoning *string    `json:"reasoning_content,omitempty"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
@@ -77,11 +89,20 @@ func (v *chatVoice) usage() *chatUsage {
 	return w
 }
 
+// finish returns the reason for the end. A refusal that has words is told by them, one that has none by its reason.
 func (v *chatVoice) finish() *string {
 	word := map[string]string{
 		"stop": "stop", "tool_calls": "tool_calls", "length": "length", "refusal": "content_filter", "stop_sequence": "stop",
 	}[v.turn.Finish]
+	if v.turn.Finish == "refusal" && speaks(v.turn) {
+		word = "stop"
+	}
 	return &word
+}
+
+// speaks says whether there is any text in an answer.
+func speaks(t script.Turn) bool {
+	return slices.ContainsFunc(t.Parts, func(p script.Part) bool { return p.Kind == script.Text })
 }
 
 func (v *chatVoice) chunk(choices []chatChoice, u *chatUsage) {
@@ -99,10 +120,12 @@ func (v *chatVoice) open(block int, p script.Part) {
 }
 
 func (v *chatVoice) delta(block int, p script.Part, text string) {
-	switch p.Kind {
-	case script.Text:
+	switch {
+	case p.Kind == script.Text && v.turn.Finish == "refusal":
+		v.say(chatSaid{Refusal: &text})
+	case p.Kind == script.Text:
 		v.say(chatSaid{Content: &text})
-	case script.Thinking:
+	case p.Kind == script.Thinking:
 		v.say(chatSaid{Reasoning: &text})
 	default:
 		v.say(chatSaid{ToolCalls: []chatCall{{Index: pointer(v.calls), Function: chatFunction{Arguments: text}}}})
@@ -135,19 +158,25 @@ func (v *chatVoice) wrong() {
 }
 
 func (v *chatVoice) whole() []byte {
-	said := &chatSaid{Role: "assistant"}
+	said := &chatWhole{Role: "assistant"}
 	var text, thoughts string
 	for _, p := range v.turn.Parts {
 		switch p.Kind {
 		case script.Text:
 			text += p.Text
-			said.Content = &text
 		case script.Thinking:
 			thoughts += p.Text
 			said.Reasoning = &thoughts
 		default:
 			said.ToolCalls = append(said.ToolCalls, chatCall{ID: p.ID, Type: "function", Function: chatFunction{p.Tool, p.Text}})
 		}
+	}
+	switch {
+	case text == "":
+	case v.turn.Finish == "refusal":
+		said.Refusal = &text
+	default:
+		said.Content = &text
 	}
 	return encode(chatAnswer{v.id, "chat.completion", v.created, v.turn.Model, []chatChoice{{Message: said, FinishReason: v.finish()}}, v.usage()})
 }

@@ -12,6 +12,7 @@ package modelserver
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,6 +62,8 @@ type Server struct {
 	player  *script.Player
 	model   string // that it is listed as
 	count   atomic.Int64
+	token   string // that the token endpoint gives
+	threads threads
 }
 
 // most is the largest request that is read.
@@ -78,7 +81,7 @@ func New(s *script.Script, o Options) *Server {
 	if name == "" {
 		name = "scripted"
 	}
-	return &Server{options: o, player: script.NewPlayer(s), model: name}
+	return &Server{options: o, player: script.NewPlayer(s), model: name, token: "ya29." + rand.Text()}
 }
 
 // A format is a wire format.
@@ -151,6 +154,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 	e.Format = f.name()
 	r := &request{Request: hr, body: body, number: s.count.Add(1), server: s}
+	w.Header().Set("Request-Id", r.id("req_"))
+	w.Header().Set("X-Request-Id", r.id("req_"))
 	if err == nil {
 		err = f.admit(r)
 	} else {
@@ -203,6 +208,19 @@ func (s *Server) route(r *http.Request) format {
 		return anthropic{counting: true}
 	case "/v1/chat/completions", "/chat/completions":
 		return chat{}
+	case "/v1/responses", "/responses":
+		return responses{}
+	case "/token":
+		return tokens{}
+	}
+	if f, ok := geminiAt(path); ok {
+		return f
+	}
+	if f, ok := vertexAt(path); ok {
+		return f
+	}
+	if f, ok := bedrockAt(path); ok {
+		return f
 	}
 	return nil
 }
