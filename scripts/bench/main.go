@@ -1,5 +1,6 @@
 // Bench measures the readers against jq on the same files, in one run, and prints one table: megabytes per CPU-second and
-// their ratio, best of a few rounds taken in turn; then the peak memory on a file of a gigabyte.
+// their ratio, best of a few rounds taken in turn; then the peak memory on a file of a gigabyte; then what a run of the agent
+// costs, as ratios to the least that an agent can do (scripts/floor).
 //
 // The files are a long run of our own agent (texts, calls with outputs of 2 to 9 kB; and the same with forty deltas a turn), and
 // that run told in the other dialects. "recorded" are the short recorded runs of a program again and again: hardly any output,
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,6 +59,9 @@ func run() error {
 	sluice := filepath.Join(dir, "sluice")
 	if out, err := exec.Command("go", "build", "-o", sluice, "./cmd/sluice").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
+	}
+	if slices.Contains(os.Args[1:], "agents") { // only these
+		return agents(dir, sluice)
 	}
 	size := megabytes("BENCH_MB", 96)
 	for name, fill := range map[string]func(*bufio.Writer, int64) error{"blocks": blocks, "deltas": deltas, "recorded": repeat("aictrl")} {
@@ -119,7 +124,10 @@ func run() error {
 		fmt.Fprintf(w, "%s\t%.0f\t%.1f\t%.1f\t%.0f\t%s\t\n", r.name, r.best, r.other, r.best/r.other, r.bar, verdict)
 	}
 	w.Flush()
-	return memory(dir, sluice)
+	if err := memory(dir, sluice); err != nil {
+		return err
+	}
+	return agents(dir, sluice)
 }
 
 // memory prints the peak memory of each reader on a large file of its kind.
