@@ -40,12 +40,11 @@ func (m *messagesModel) request(r Request) []byte {
 	}
 	b = append(b, `,"messages":[`...)
 	w := messageWriter{buf: b}
-	for i, e := range r.History {
-		if t, ok := e.Body.(event.Text); ok && i == len(r.History)-1 {
-			t.Text = strings.TrimRight(t.Text, " \t\r\n") // the model goes on with it, and may not after white space
-			e.Body = t
-		}
+	for _, e := range r.History {
 		w.put(e)
+	}
+	if w.role != "user" { // newer models do not go on with an answer that is begun, so a user speaks last
+		w.text("user", "Go on.")
 	}
 	return append(w.finish(), `]}`...)
 }

@@ -39,11 +39,6 @@ func Choose(o Options) (name, why string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	type local struct {
-		row
-		base  string
-		model chan string
-	}
 	var locals []local
 	for _, r := range rows {
 		if r.format != "chat" || !r.free {
@@ -59,15 +54,33 @@ func Choose(o Options) (name, why string) {
 		go func() { l.model <- probe(ctx, l.base) }()
 	}
 	for _, l := range locals {
-		select {
-		case model := <-l.model:
-			if model != "" {
-				return l.name + "/" + model, fmt.Sprintf("%s answers at %s", l.name, l.base)
-			}
-		case <-ctx.Done():
+		if model := l.wait(ctx); model != "" {
+			return l.name + "/" + model, fmt.Sprintf("%s answers at %s", l.name, l.base)
 		}
 	}
 	return "demo/demo", "no key is set and no local server answers"
+}
+
+// A local is a local server that is being asked.
+type local struct {
+	row
+	base  string
+	model chan string
+}
+
+// wait is the model that the server has, if it says so in time.
+func (l local) wait(ctx context.Context) string {
+	select {
+	case model := <-l.model:
+		return model
+	case <-ctx.Done():
+	}
+	select {
+	case model := <-l.model: // it did while we waited for another
+		return model
+	default:
+		return ""
+	}
 }
 
 // askModels is the usual [Probe]: the first model that the server lists.

@@ -69,22 +69,20 @@ func statusClass(status int, code, message string) string {
 
 // codeClass is what an error within the stream means, by the server's word for it.
 func codeClass(code, message string) string {
-	switch code {
-	case "overloaded_error", "serviceUnavailableException", "ServiceUnavailableException", "UNAVAILABLE", "overloaded":
+	switch strings.ToLower(code) {
+	case "overloaded_error", "overloaded", "server_overloaded", "serviceunavailableexception", "unavailable":
 		return Overloaded
-	case "rate_limit_error", "throttlingException", "ThrottlingException", "rate_limit_exceeded", "insufficient_quota", "RESOURCE_EXHAUSTED":
+	case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota", "throttlingexception", "resource_exhausted":
 		return RateLimit
-	case "authentication_error", "permission_error", "accessDeniedException", "AccessDeniedException", "invalid_api_key", "PERMISSION_DENIED", "UNAUTHENTICATED":
+	case "authentication_error", "permission_error", "invalid_api_key", "accessdeniedexception", "unauthenticated", "permission_denied":
 		return Auth
-	case "request_too_large":
-		return Overflow
 	}
 	if overflows(code, message) {
 		return Overflow
 	}
-	switch code {
-	case "invalid_request_error", "not_found_error", "billing_error", "validationException", "ValidationException",
-		"invalid_prompt", "invalid_value", "model_not_found", "INVALID_ARGUMENT", "NOT_FOUND":
+	switch strings.ToLower(code) {
+	case "invalid_request_error", "not_found_error", "billing_error", "invalid_prompt", "invalid_value", "model_not_found",
+		"validationexception", "resourcenotfoundexception", "invalid_argument", "not_found":
 		return Invalid
 	}
 	return Server
