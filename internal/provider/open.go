@@ -51,7 +51,7 @@ var formats = map[string]func(target) (Model, error){
 	"anthropic": newAnthropic,
 	"bedrock":   newBedrock,
 	"vertex":    newVertex,
-	// "chat":      newChat,
+	"chat":      newChat,
 	// "responses": newResponses,
 	"script": newScript,
 	"demo":   newDemo,
