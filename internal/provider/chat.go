@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,8 +103,10 @@ func (m *chatModel) ask(x *exchange, r Request, c *chatReader) error {
 	if err != nil {
 		return err
 	}
-	if data, ok, err := document(x, res); ok {
-		return cmp.Or(err, c.whole(data))
+	if data, ok, err := document(x, res); err != nil {
+		return err
+	} else if ok {
+		return c.whole(data)
 	}
 	events, err := x.events(res)
 	if err != nil {

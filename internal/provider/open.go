@@ -52,9 +52,9 @@ var formats = map[string]func(target) (Model, error){
 	"bedrock":   newBedrock,
 	"vertex":    newVertex,
 	"chat":      newChat,
-	// "responses": newResponses,
-	"script": newScript,
-	"demo":   newDemo,
+	"responses": newResponses,
+	"script":    newScript,
+	"demo":      newDemo,
 }
 
 // A row is a provider that is known by name.
