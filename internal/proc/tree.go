@@ -208,7 +208,7 @@ func left(g *Group, only *Process) (list []entry, doubt bool) {
 			reap(e.pid)
 		case e.parent == self:
 			p := ownerOf(e)
-			if p.in(g, only) || p == nil && only == nil && unclaimed(e) {
+			if p.in(g, only) || p == nil && only == nil && unclaimed(e, g) {
 				take(e)
 			} else if p == nil {
 				doubt = true
@@ -243,7 +243,9 @@ func ownerOf(e entry) *Process {
 
 // unclaimed says whether the last open group may take an orphan that nobody knows: not if this process had it before its first
 // group, as one does that was a shell before it became us.
-func unclaimed(e entry) bool { return len(house.groups) == 1 && e.start >= house.since }
+func unclaimed(e entry, g *Group) bool {
+	return house.groups[g] && len(house.groups) == 1 && e.start >= house.since
+}
 
 // oneLine makes a command line, its arguments divided by NULs, fit to be told.
 func oneLine(s string) string {
