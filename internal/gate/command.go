@@ -1,9 +1,206 @@
 package gate
 
-import "github.com/sluice-dev/sluice/event"
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
-// Command says what a shell command would do, part by part. resolve tells where a path leads once links are followed: target is
-// relative to the workspace, or absolute if it is outside.
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sluice-dev/sluice/event"
+)
+
+// Bounds of what is judged. What is beyond them is opaque.
+const (
+	maxCommand = 64 << 10 // bytes
+	maxNesting = 200      // brackets that are open at once
+	maxScripts = 6        // bash -c in bash -c
+	maxParts   = 500      // accesses
+	maxLooks   = 4000     // paths
+	maxPlaces  = 8        // folders in which a command may run
+)
+
+// Command says what a shell command would do, part by part, with the grammar of bash: the command must be run by bash, as
+// bash -c without its startup files. Every simple command, wherever it stands, is an access to bash whose target is its text
+// with single spaces and without quotes; files that it reads and writes by redirection, and what it names outside the
+// workspace or in a protected place, are accesses of their own. What cannot be known is opaque, and says why.
+//
+// resolve tells where a path leads once links are followed; a relative one starts where the command does. The target it
+// returns is relative to the workspace (slashes), or absolute if it is outside. Nil: nobody follows links.
 func Command(command string, resolve func(path string) (target string, outside bool)) []Access {
-	return []Access{{Permission: "bash", Target: command, Class: event.ClassExec, Opaque: true, Why: "not yet judged"}}
+	if resolve == nil {
+		resolve = lexical
+	}
+	j := &judge{resolve: resolve, seen: map[Access]bool{}, looked: map[string]look{}}
+	j.script(command, dialect{}, place{dirs: []string{""}})
+	return j.result(command)
+}
+
+// A judge goes through a command and writes down what it would do.
+type judge struct {
+	resolve func(string) (string, bool)
+	out     []Access
+	seen    map[Access]bool
+	looked  map[string]look
+	depth   int    // of scripts in scripts
+	full    string // why the whole is opaque, whatever its parts are
+
+	src  string              // of the script that is being read
+	vars map[string][]string // of that script: variables that hold only what it says
+}
+
+// A dialect says how a script within the command is read.
+type dialect struct {
+	posix bool // by sh, which may be bash or another
+	eval  bool // by the shell that is running
+}
+
+// result is the list, with at least one command in it that needs to be allowed.
+func (j *judge) result(command string) []Access {
+	if j.full != "" || len(j.out) == 0 {
+		why := j.full
+		if why == "" {
+			why = "there is no command in it"
+		}
+		j.out = append([]Access{{Permission: "bash", Target: escape(strings.TrimSpace(command)), Class: event.ClassExec, Opaque: true, Why: why}}, j.out...)
+		return j.out
+	}
+	isBash := func(a Access) bool { return a.Permission == "bash" }
+	if !slices.ContainsFunc(j.out, func(a Access) bool { return isBash(a) && !a.Implied }) {
+		if i := slices.IndexFunc(j.out, isBash); i >= 0 {
+			j.out[i].Implied = false
+		} else {
+			j.out = append(j.out, Access{Permission: "bash", Target: escape(strings.TrimSpace(command)), Class: event.ClassExec})
+		}
+	}
+	return j.out
+}
+
+// add writes down an access.
+func (j *judge) add(a Access) {
+	if j.seen[a] {
+		return
+	}
+	if len(j.out) >= maxParts {
+		j.give("it has too many parts")
+		return
+	}
+	j.seen[a] = true
+	j.out = append(j.out, a)
+}
+
+// give gives up on the whole.
+func (j *judge) give(why string) {
+	if j.full == "" {
+		j.full = why
+	}
+}
+
+// run writes down a simple command.
+func (j *judge) run(words []word, implied bool, why string) {
+	j.add(Access{Permission: "bash", Target: join(words), Class: event.ClassExec, Implied: implied && why == "", Opaque: why != "", Why: why})
+}
+
+// script judges a text as a shell would run it, and returns where it leaves that shell.
+func (j *judge) script(text string, d dialect, at place) place {
+	if why := unfit(text); why != "" {
+		j.give(why)
+		return at
+	}
+	if j.depth >= maxScripts {
+		j.give("scripts are nested too deep")
+		return at
+	}
+	f, err := parse(text, syntax.LangBash)
+	if err != nil {
+		j.give("it is not a whole shell command: " + err.Error())
+		return at
+	}
+	if d.posix {
+		// What sh is nobody knows: where bash and others would read the text differently, neither reading is safe.
+		if _, err := parse(text, syntax.LangPOSIX); err != nil || strings.Contains(text, "$'") || strings.Contains(text, `$"`) {
+			j.give("sh may read it otherwise than bash")
+			return at
+		}
+	}
+	src, vars := j.src, j.vars
+	j.depth++
+	j.src, j.vars = text, nil
+	if !d.eval {
+		j.vars = j.known(f)
+	}
+	if moves(f) && has[*syntax.FuncDecl](f) {
+		at = place{lost: true}
+	}
+	at = j.list(f.Stmts, at).any()
+	j.src, j.vars = src, vars
+	j.depth--
+	return at
+}
+
+// unfit says why a text should not even be parsed: it is too much, or programs do not agree on what its characters mean.
+func unfit(text string) string {
+	if len(text) > maxCommand {
+		return "it is too long"
+	}
+	if !utf8.ValidString(text) {
+		return "it is not valid UTF-8"
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		return "it has a control character"
+	}
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{', '[':
+			depth++
+		case ')', '}', ']':
+			depth--
+		}
+		if depth > maxNesting {
+			return "it is nested too deep"
+		}
+	}
+	return ""
+}
+
+// parse reads a script. The parser is somebody else's and the text is hostile: a panic is an error.
+func parse(text string, variant syntax.LangVariant) (f *syntax.File, err error) {
+	defer func() {
+		if recover() != nil {
+			f, err = nil, syntax.ParseError{Text: "the parser gave up"}
+		}
+	}()
+	return syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
+}
+
+// has says whether there is a node of type T.
+func has[T syntax.Node](root syntax.Node) bool {
+	found := false
+	syntax.Walk(root, func(n syntax.Node) bool {
+		if _, ok := n.(T); ok {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// moves says whether anything in a script may change its working folder.
+func moves(root syntax.Node) bool {
+	found := false
+	syntax.Walk(root, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			switch w.Lit() {
+			case "cd", "pushd", "popd", "eval", "source", ".":
+				found = true
+			}
+		}
+		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 && c.Args[0].Lit() == "" {
+			found = true // its name is quoted or not known
+		}
+		return !found
+	})
+	return found
 }
