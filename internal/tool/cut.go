@@ -64,7 +64,7 @@ func wholeTail(s string) string {
 			return s[i:]
 		}
 	}
-	return s
+	return ""
 }
 
 // wholeRunes says how much of s is not the beginning of a character that is cut off.

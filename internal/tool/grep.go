@@ -95,6 +95,9 @@ func (t grep) Plan(input event.Raw) (Plan, error) {
 }
 
 func (t grep) run(ctx context.Context, p place, s search) Result {
+	if t.o.Hidden(p.target) {
+		return Result{Error: p.target + ": it may not be read"}
+	}
 	f, _, err := t.w.file(p)
 	if err == nil {
 		defer f.Close()

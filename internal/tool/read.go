@@ -119,8 +119,10 @@ func numbered(in *bufio.Reader, offset, limit int) (Result, error) {
 	var out strings.Builder
 	var n, last int // lines so far, and the last one that is shown
 	var read int    // bytes
+	var buf []byte
 	for {
-		line, more, size, err := nextLine(in)
+		line, more, size, err := nextLine(in, buf)
+		buf = line
 		if err != nil && err != io.EOF {
 			return Result{}, plain(err)
 		}
@@ -157,13 +159,16 @@ func numbered(in *bufio.Reader, offset, limit int) (Result, error) {
 	return Result{Output: out.String()}, nil
 }
 
-// nextLine reads a line with its newline. If it is longer than anyone is shown, the rest is skipped. size is how long it was.
-func nextLine(in *bufio.Reader) (line []byte, cut bool, size int, err error) {
+// nextLine reads a line with its newline, into buf. If it is longer than anyone is shown, the rest is skipped. size is how long
+// it was.
+func nextLine(in *bufio.Reader, buf []byte) (line []byte, cut bool, size int, err error) {
+	line = buf[:0]
 	for {
 		piece, err := in.ReadSlice('\n')
 		size += len(piece)
 		if room := lineBytes - len(line); len(piece) > room && !cut {
-			line, cut = append(line, piece[:room]...), true
+			line = append(line, piece[:room]...)
+			line, cut = line[:wholeRunes(line)], true
 		} else if !cut {
 			line = append(line, piece...)
 		}

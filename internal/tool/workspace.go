@@ -170,12 +170,12 @@ var errMoved = errors.New("the path changed while it was used: a link or another
 // folder opens the folder of a place, by every name of it that was judged. The names that are missing are made, if there is
 // anything to make them with.
 func (w *Workspace) folder(p place, mkdir func(r *os.Root, name string) error) (dir *os.Root, name string, err error) {
-	start, path := w.base, p.rel
+	path := p.rel
 	if p.inside() {
 		dir, err = w.root.OpenRoot(".")
 	} else {
 		// Folders that may be passed but not listed are common on the way to a place outside: begin as deep as possible.
-		start = filepath.Dir(p.real)
+		start := filepath.Dir(p.real)
 		for mkdir != nil && !exists(start) {
 			start = filepath.Dir(start)
 		}
