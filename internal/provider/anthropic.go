@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -24,6 +26,7 @@ type messagesModel struct {
 	version string // of the API, where it stands in the body
 	post    func(ctx context.Context, x *exchange, body []byte) (*http.Response, error)
 	frames  func(x *exchange, res *http.Response) (frames, error)
+	size    atomic.Int64 // of the last request
 }
 
 // frames are the events of an answer: JSON, each good until the next. The error is io.EOF after the last.
@@ -167,13 +170,14 @@ const (
 	redactedSeal  = "anthropic-redacted"
 )
 
+var errNoType = errors.New("an event without a type")
+
 // read takes one event.
 func (m *messageReader) read(data []byte) error {
 	m.event = messageEvent{}
 	e := &m.event
 	err := wire.Unmarshal(data, e)
-	var wrong *wire.TypeError
-	if err != nil && !errors.As(err, &wrong) {
+	if _, wrong := err.(*wire.TypeError); err != nil && !wrong {
 		return nonsense(err)
 	}
 	switch string(e.Type) {
@@ -202,6 +206,8 @@ func (m *messageReader) read(data []byte) error {
 		m.done = true
 	case `"error"`:
 		return streamError(e.Error.Type, e.Error.Message)
+	case "":
+		return nonsense(cmp.Or(err, errNoType))
 	default: // ping, and what is to come
 		return nil
 	}

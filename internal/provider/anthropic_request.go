@@ -18,7 +18,8 @@ const cacheControl = `,"cache_control":{"type":"ephemeral"}`
 // request is the body of a request.
 func (m *messagesModel) request(r Request) []byte {
 	limit, thinking := messageLimits(m.Model, r)
-	b := append([]byte(nil), '{')
+	size := m.size.Load() // of the last one: this one will be a little longer
+	b := append(make([]byte, 0, size+size/8+4<<10), '{')
 	if m.version != "" { // then the address names the model
 		b = append(b, `"anthropic_version":`...)
 		b = wire.AppendString(b, m.version)
@@ -46,7 +47,9 @@ func (m *messagesModel) request(r Request) []byte {
 	if w.role != "user" { // newer models do not go on with an answer that is begun, so a user speaks last
 		w.text("user", "Go on.")
 	}
-	return append(w.finish(), `]}`...)
+	b = append(w.finish(), `]}`...)
+	m.size.Store(int64(len(b)))
+	return b
 }
 
 func appendMessageTools(b []byte, tools []Tool) []byte {

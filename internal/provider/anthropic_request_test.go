@@ -64,12 +64,12 @@ var twoTools = []Tool{
 // The request, byte for byte. In the file it is broken into lines at every brace that opens, to be read.
 func TestMessagesRequest(t *testing.T) {
 	for name, tt := range map[string]struct {
-		model messagesModel
+		model *messagesModel
 		r     Request
 	}{
-		"anthropic": {messagesModel{target: target{Model: "claude-sonnet-4-5"}}, Request{System: "Be brief.", History: rich(), Tools: twoTools, Thinking: "low"}},
-		"bedrock":   {messagesModel{target: target{Model: "us.anthropic.claude-opus-4-6-v1"}, version: bedrockVersion}, Request{History: rich()[1:2], Thinking: "high"}},
-		"vertex":    {messagesModel{target: target{Model: "claude-sonnet-4@20250514"}, version: vertexVersion}, Request{System: " ", History: rich()[:1], MaxTokens: 100}},
+		"anthropic": {&messagesModel{target: target{Model: "claude-sonnet-4-5"}}, Request{System: "Be brief.", History: rich(), Tools: twoTools, Thinking: "low"}},
+		"bedrock":   {&messagesModel{target: target{Model: "us.anthropic.claude-opus-4-6-v1"}, version: bedrockVersion}, Request{History: rich()[1:2], Thinking: "high"}},
+		"vertex":    {&messagesModel{target: target{Model: "claude-sonnet-4@20250514"}, version: vertexVersion}, Request{System: " ", History: rich()[:1], MaxTokens: 100}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tt.model.request(tt.r)
