@@ -64,6 +64,9 @@ func Run(ctx context.Context, args []string, io IO) int {
 	case errors.Is(err, errNo):
 		return exitUsage
 	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
 	io.complain(err)
 	return exitUsage
 }
@@ -107,7 +110,7 @@ they are in (` + dialectNames() + `), and says what happened.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), versionCommand(io))
+	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), versionCommand(io))
 	for _, cmd := range root.Commands() {
 		cmd.Args = hintArgs(cmd.Args)
 	}

@@ -161,7 +161,7 @@ func flatten(s string, limit int) string {
 				continue
 			}
 			r, space = ' ', true
-		case r < ' ' || r >= 0x7f && r < 0xa0:
+		case obeyed(r):
 			r, space = '\ufffd', false
 		default:
 			space = false

@@ -2,4 +2,10 @@
 
 package cli
 
+import "os"
+
 func ignoreSignals() {}
+
+var stopSignals = []os.Signal{os.Interrupt}
+
+func signalCode(os.Signal) (code int, name string) { return 130, "an interrupt" }

@@ -19,12 +19,15 @@ func versionCommand(io IO) *cobra.Command {
 		Short: "print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := version
-			if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
-				v = b.Main.Version
-			}
-			_, err := fmt.Fprintf(io.Out, "sluice %s, format %d, %s %s/%s\n", v, event.Format, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(io.Out, "sluice %s, format %d, %s %s/%s\n", programVersion(), event.Format, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
+}
+
+func programVersion() string {
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return version
 }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/sluice/dialect"
+)
+
+// runOptions are the flags of a run.
+type runOptions struct {
+	model, baseURL, thinking   string
+	maxTokens, turns, rounds   int
+	retries                    int
+	retryFor, idle             time.Duration
+	mode, onAsk                string
+	allow, ask, deny           []string
+	answerIn                   time.Duration
+	deniedOK                   bool
+	format                     string
+	workspace, session, system string
+	promptFile                 string
+	files                      []string
+	ephemeral                  bool
+	timeout, stall             time.Duration
+}
+
+func runCommand(io IO) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] [prompt…]",
+		Short: "run the agent, headless, until the task is done",
+		Long: `Run the agent on a task. The prompt is what stands in the arguments, in --prompt-file, and on stdin if that is a pipe
+or a file. stdout is the stream of events, in the dialect that --format names, and nothing else; on a terminal it is
+readable text. The exit code is the outcome:
+
+  0 done            3 failed (the agent)     6 over a budget            124 timed out, or stalled
+  1 wrong usage     4 internal error         7 not verified             129, 130, 143 stopped by HUP, INT, TERM
+  2 unavailable     5 denied                                            141 the reader closed the pipe
+
+The model is --model, or SLUICE_MODEL, or the one in the configuration, or that of the first key found in the
+environment, or a local server's, or "demo/demo": a small built-in one that needs no key and no network.
+
+  sluice run "What is in this folder?"
+  sluice run --model anthropic/claude-sonnet-5-5 --allow 'bash(go test *)' --mode auto_edit "fix the failing test"
+  git diff | sluice run --format aictrl "review this" > review.ndjson`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return exitWith(o.run(cmd.Context(), io, args))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.model, "model", "m", "", "provider/name of the model")
+	f.StringVar(&o.baseURL, "base-url", "", "address of the provider's server")
+	f.StringVar(&o.thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
+	f.IntVar(&o.maxTokens, "max-tokens", 0, "tokens of one answer (0: the model's usual)")
+	f.IntVar(&o.turns, "max-turns", 200, "answers of the model, at most (0: no limit)")
+	f.IntVar(&o.rounds, "max-tool-rounds", 0, "rounds of tool calls, at most (0: no limit)")
+	f.IntVar(&o.retries, "retries", 8, "how often a request is sent again")
+	f.DurationVar(&o.retryFor, "retry-for", 10*time.Minute, "how long a request is sent again")
+	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long the model's server may be silent in the middle of an answer")
+	f.StringVar(&o.mode, "mode", "", "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
+	f.StringArrayVar(&o.allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
+	f.StringArrayVar(&o.ask, "ask", nil, "ask about; may be repeated")
+	f.StringArrayVar(&o.deny, "deny", nil, "never let pass, in no mode; may be repeated")
+	f.StringVar(&o.onAsk, "on-ask", "deny", "when a question comes up: deny (the call, and go on), fail (the run)")
+	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
+	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
+	f.StringVarP(&o.workspace, "workspace", "C", "", "folder to work in (the current one)")
+	f.StringVar(&o.session, "session-id", "", "name of the session (a new one)")
+	f.StringVar(&o.system, "system-prompt", "", "instead of our own instructions to the model")
+	f.StringVar(&o.promptFile, "prompt-file", "", "file with the prompt")
+	f.StringArrayVarP(&o.files, "file", "f", nil, "file to go with the prompt: text or an image; may be repeated")
+	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no journal after the run")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time (0: never)")
+	f.DurationVar(&o.stall, "stall", 0, "end the run when nothing happened for this time (0: never)")
+	return cmd
+}
+
+// exitWith makes an error of an exit code: everything has been said.
+func exitWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return exitError(code)
+}
+
+// An exitError ends the program with this code and says nothing.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// check says what is wrong with the flags.
+func (o runOptions) check() error {
+	bad := func(flag, value string, right ...string) error {
+		return hinted{fmt.Errorf("--%s %q: it is one of %s", flag, value, strings.Join(right, ", ")), "sluice run --help"}
+	}
+	one := func(flag, value string, right ...string) error {
+		for _, r := range right {
+			if value == r {
+				return nil
+			}
+		}
+		return bad(flag, value, right...)
+	}
+	if o.format != "" && o.format != "text" {
+		if _, err := dialect.Lookup(o.format); err != nil {
+			return bad("format", o.format, append([]string{"text"}, dialect.Names()...)...)
+		}
+	}
+	for flag, n := range map[string]int{"max-tokens": o.maxTokens, "max-turns": o.turns, "max-tool-rounds": o.rounds, "retries": o.retries} {
+		if n < 0 {
+			return hinted{fmt.Errorf("--%s %d: it cannot be negative", flag, n), "sluice run --help"}
+		}
+	}
+	for flag, d := range map[string]time.Duration{"retry-for": o.retryFor, "idle": o.idle, "timeout": o.timeout, "stall": o.stall} {
+		if d < 0 {
+			return hinted{fmt.Errorf("--%s %s: it cannot be negative", flag, d), "sluice run --help"}
+		}
+	}
+	return either(
+		one("mode", o.mode, "", "default", "auto_edit", "yolo"),
+		one("on-ask", o.onAsk, "deny", "fail"),
+		one("thinking", o.thinking, "", "off", "low", "medium", "high"),
+		checkSession(o.session),
+	)
+}
+
+// checkSession says whether a name is good for a folder.
+func checkSession(id string) error {
+	good := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+	}
+	if strings.HasPrefix(id, ".") || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool { return !good(r) }) {
+		return hinted{fmt.Errorf("--session-id %q: letters, digits, dots, dashes and underlines, 128 at most, and no dot first", id), "sluice run --help"}
+	}
+	return nil
+}

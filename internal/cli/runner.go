@@ -1,0 +1,402 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/config"
+	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/proc"
+	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/tool"
+	"github.com/sluice-dev/sluice/journal"
+)
+
+// A runner is one run of the agent, from the first line to the exit code.
+type runner struct {
+	runOptions
+	io    IO
+	began time.Time
+	stop  func(*agent.Cause) // ends the run; the first cause counts
+	line  *timeline
+	group proc.Group
+	cfg   config.Config
+	home  string // folder of the session
+	price provider.Price
+}
+
+// run does the run and returns its exit code. It returns as soon as the stream has its end, or when somebody insists.
+func (o runOptions) run(ctx context.Context, io IO, args []string) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &runner{runOptions: o, io: io, began: time.Now(), stop: func(c *agent.Cause) { cancel(c) }}
+	force, release := r.watchSignals()
+	defer release()
+	done := make(chan int, 1)
+	go func() { done <- r.whole(ctx, args) }()
+	select {
+	case code := <-done:
+		return code
+	case code := <-force:
+		// Told twice: whoever waits for us does not want to wait for a reader, or for a child's last words.
+		r.group.Kill()
+		select {
+		case code = <-done:
+		case <-time.After(time.Second):
+		}
+		return code
+	}
+}
+
+// watchSignals ends the run at the first signal. The second gives its exit code.
+func (r *runner) watchSignals() (force <-chan int, release func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, stopSignals...)
+	again := make(chan int, 1)
+	over := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case s := <-signals:
+				code, name := signalCode(s)
+				if n > 0 {
+					again <- code
+					return
+				}
+				r.stop(&agent.Cause{Outcome: event.Cancelled, Reason: "stopped by " + name, Code: fmt.Sprint(code)})
+			case <-over:
+				return
+			}
+		}
+	}()
+	return again, func() { signal.Stop(signals); close(over) }
+}
+
+// whole runs the run: it opens the stream, works, and closes the stream.
+func (r *runner) whole(ctx context.Context, args []string) int {
+	w, err := r.prepare()
+	if w != nil {
+		defer w.Close()
+	}
+	if r.ephemeral && r.home != "" {
+		defer os.RemoveAll(r.home)
+	}
+	r.line = newTimeline(r.session, w, r.show(), r.stop)
+	if r.timeout > 0 {
+		var release context.CancelFunc
+		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &agent.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
+		defer release()
+	}
+	if r.stall > 0 {
+		t := time.AfterFunc(r.stall, func() {
+			r.stop(&agent.Cause{Outcome: event.Stalled, Reason: fmt.Sprintf("nothing happened for %s", r.stall)})
+		})
+		defer t.Stop()
+		r.line.book.tick = func() { t.Reset(r.stall) }
+	}
+	var v agent.Verdict
+	if err != nil {
+		r.line.src.Emit(event.Event{Body: r.started("", "")})
+		v = misuse(err)
+		if w == nil && !errors.As(err, new(hinted)) {
+			v = agent.Verdict{Outcome: event.Internal, Reason: err.Error()}
+		}
+	} else {
+		v = r.guard(ctx, args)
+	}
+	return r.finish(v)
+}
+
+// guard works, and comes back at the latest some time after ctx has ended, whatever the work does then.
+func (r *runner) guard(ctx context.Context, args []string) agent.Verdict {
+	const grace = 5 * time.Second
+	done := make(chan agent.Verdict, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- agent.Verdict{Outcome: event.Internal, Reason: fmt.Sprintf("panic: %v", p)}
+			}
+		}()
+		done <- r.work(ctx, args)
+	}()
+	select {
+	case v := <-done:
+		return v
+	case <-ctx.Done():
+	}
+	for {
+		select {
+		case v := <-done:
+			return v
+		case <-time.After(grace):
+			if !r.line.stage.busy.Load() { // else it is the reader who takes his time
+				return agent.Ended(ctx)
+			}
+		}
+	}
+}
+
+// prepare finds out where to work and begins the journal. The error of a flag is hinted; any other is of the journal.
+func (r *runner) prepare() (*journal.Writer, error) {
+	if r.session == "" {
+		r.session = newSession()
+	}
+	path, err := config.Path(os.Getenv)
+	if err == nil {
+		r.cfg, err = config.Read(path)
+	}
+	if err != nil {
+		return nil, hinted{err, "mend or remove the file"}
+	}
+	if err := r.enterWorkspace(); err != nil {
+		return nil, err
+	}
+	if r.ephemeral {
+		if r.home, err = os.MkdirTemp("", "sluice-"); err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
+	} else {
+		state, err := config.State(os.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		r.home = filepath.Join(state, "sessions", r.session)
+	}
+	w, err := journal.Create(filepath.Join(r.home, "journal.ndjson"))
+	if errors.Is(err, fs.ErrExist) {
+		return nil, hinted{fmt.Errorf("there is a session %q already", r.session), "choose another --session-id"}
+	}
+	return w, err
+}
+
+func (r *runner) enterWorkspace() (err error) {
+	if r.workspace == "" {
+		r.workspace = "."
+	}
+	if r.workspace, err = filepath.Abs(r.workspace); err == nil {
+		r.workspace, err = filepath.EvalSymlinks(r.workspace)
+	}
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(r.workspace); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", r.workspace)
+		}
+	}
+	if err != nil {
+		return hinted{err, "--workspace names the folder to work in"}
+	}
+	return nil
+}
+
+// newSession makes a name: a UUID that sorts by time.
+func newSession() string {
+	var b [16]byte
+	rand.Read(b[6:])
+	ms := time.Now().UnixMilli()
+	for i := range 6 {
+		b[i] = byte(ms >> (40 - 8*i))
+	}
+	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// show is where the stream goes.
+func (r *runner) show() event.Sink {
+	format := r.format
+	o := textOptions{ASCII: asciiLocale(os.Getenv)}
+	if f, ok := r.io.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		smart := os.Getenv("TERM") != "dumb"
+		o.Live, o.Colour = smart, smart && os.Getenv("NO_COLOR") == ""
+		o.Width, _, _ = term.GetSize(int(f.Fd()))
+		format = first(format, "text")
+	}
+	if format == "text" {
+		return newText(r.io.Out, o)
+	}
+	d, _ := dialect.Lookup(first(format, "native"))
+	return dialect.NewWriter(r.io.Out, d, dialect.Options{})
+}
+
+// work wires the agent and lets it answer one message.
+func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
+	name, prov, model, nameErr := r.chooseModel()
+	rules, ruleErr := r.rules()
+	set := tool.Builtin(tool.Options{
+		Workspace: r.workspace, Spill: filepath.Join(r.home, "spill"), Group: &r.group,
+	})
+	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
+	r.line.src.Emit(event.Event{Body: catalog(set)})
+	if err := either(nameErr, ruleErr); err != nil {
+		return misuse(err)
+	}
+	text, source, err := r.io.readPrompt(ctx, args, r.promptFile)
+	if ctx.Err() != nil {
+		return agent.Ended(ctx)
+	}
+	if err != nil {
+		return misuse(err)
+	}
+	for _, f := range r.files {
+		if _, err := agent.Attach(f); err != nil {
+			return misuse(hinted{err, "--file names a file to go with the prompt"})
+		}
+	}
+	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules}, gate.Nobody{})
+	r.price, _ = provider.Lookup(prov, model)
+	if p, ok := r.cfg.Prices[name]; ok {
+		r.price = provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
+	}
+	system := r.system
+	if system == "" {
+		system = agent.System(r.workspace, r.began)
+	}
+	session := agent.New(agent.Config{
+		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
+		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: r.price,
+		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, OnAsk: r.onAsk,
+		Now:      time.Now,
+	}, r.line.src)
+	inbox := make(chan event.Command, 1)
+	inbox <- event.Message{Text: text, Files: r.files, Source: source}
+	close(inbox)
+	return session.Serve(ctx, inbox)
+}
+
+// profile is the agent's, if none is named.
+const profile = "default"
+
+// chooseModel finds out which model it is. The names are told even if they are wrong.
+func (r *runner) chooseModel() (name, prov, model string, err error) {
+	name = first(r.model, os.Getenv("SLUICE_MODEL"), r.cfg.Model)
+	if name == "" {
+		var why string
+		name, why = provider.Choose(provider.Options{Endpoints: r.endpoints()})
+		if name == "demo/demo" {
+			why += ": this is the built-in demo model, which can only look around; --model names a real one"
+		}
+		fmt.Fprintln(r.io.Err, "sluice: "+why)
+	}
+	var known []string
+	for n := range r.cfg.Endpoints {
+		known = append(known, n)
+	}
+	if prov, model, err = provider.Split(name, known...); err != nil {
+		prov, model, _ = strings.Cut(name, "/")
+		err = hinted{err, "sluice run --help"}
+	}
+	return name, prov, model, err
+}
+
+func (r *runner) endpoints() map[string]provider.Endpoint {
+	list := map[string]provider.Endpoint{}
+	for name, e := range r.cfg.Endpoints {
+		list[name] = provider.Endpoint(e)
+	}
+	return list
+}
+
+// open opens the model; it is asked again when a request fails for a reason that may pass.
+func (r *runner) open(name string) (provider.Model, error) {
+	m, err := provider.Open(provider.Options{Model: name, BaseURL: r.baseURL, Endpoints: r.endpoints(), Idle: r.idle})
+	if err != nil {
+		return nil, err
+	}
+	p := provider.Policy{Retries: r.retries, For: r.retryFor}
+	if p.Retries == 0 {
+		p.Retries = -1
+	}
+	return provider.Retrying(m, p), nil
+}
+
+// rules are those that come with the face, then the user's, then the flags'.
+func (r *runner) rules() ([]event.Rule, error) {
+	rules := gate.Defaults("native")
+	if r.mode == "" {
+		r.mode = first(r.cfg.Mode, gate.ModeDefault)
+	}
+	for _, list := range []struct {
+		action string
+		rules  []string
+	}{
+		{gate.Allow, r.cfg.Allow}, {gate.Ask, r.cfg.Ask}, {gate.Deny, r.cfg.Deny},
+		{gate.Allow, r.allow}, {gate.Ask, r.ask}, {gate.Deny, r.deny},
+	} {
+		for _, text := range list.rules {
+			rule, err := gate.ParseRule(list.action, text)
+			if err != nil {
+				return rules, hinted{err, "sluice run --help"}
+			}
+			rules = append(rules, rule)
+		}
+	}
+	return rules, nil
+}
+
+func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStarted {
+	return event.RunStarted{
+		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
+		Profile: profile, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral,
+		Capabilities: &event.Capabilities{Thinking: true},
+	}
+}
+
+func catalog(set *tool.Set) event.Catalog {
+	c := event.Catalog{Tools: []event.CatalogTool{}, Skills: []event.CatalogSkill{}}
+	for _, t := range set.Tools() {
+		c.Tools = append(c.Tools, event.CatalogTool{Name: t.Spec().Name, Source: "builtin"})
+	}
+	return c
+}
+
+// misuse is the verdict on what the user should type differently.
+func misuse(err error) agent.Verdict {
+	reason := oneLine(err.Error())
+	if h, ok := errors.AsType[hinted](err); ok && h.hint != "" {
+		reason += " (" + h.hint + ")"
+	}
+	return agent.Verdict{Outcome: event.Misuse, Reason: reason, Class: "usage"}
+}
+
+// finish leaves nothing behind, gives the stream its end, and says on stderr what went wrong.
+func (r *runner) finish(v agent.Verdict) int {
+	killed := r.group.Close()
+	end := event.RunEnd{
+		Outcome: v.Outcome, Reason: v.Reason, Class: v.Class, Code: v.Code, Usage: v.Usage, Cost: v.Cost, Denials: v.Denials,
+		Duration: new(time.Since(r.began).Milliseconds()), Killed: killed,
+	}
+	if end.Outcome == event.Done && end.Denials > 0 && !r.deniedOK {
+		end.Outcome = event.Denied
+		end.Reason = fmt.Sprintf("%d of its calls were denied", end.Denials)
+		if end.Denials == 1 {
+			end.Reason = "one of its calls was denied"
+		}
+	}
+	r.line.finish(end)
+	if end.Outcome != event.Done {
+		fmt.Fprintf(r.io.Err, "sluice: %s: %s\n", end.Outcome, oneLine(end.Reason))
+	}
+	return exitCode(end)
+}
+
+// first returns the first that is not empty.
+func first(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/journal"
+)
+
+// A timeline is the stream of one run: its source, its journal and its reader. Whatever happens to the run, finish gives the
+// stream its one end: what is open then is closed, marked inferred, by the same [event.Mender] that mends the streams of
+// others.
+type timeline struct {
+	session string
+	src     *event.Source
+	book    *book
+	stage   *stage
+}
+
+// newTimeline begins a stream. A journal may be nil: then nothing is kept. stop is told why the run cannot go on.
+func newTimeline(session string, w *journal.Writer, show event.Sink, stop func(*agent.Cause)) *timeline {
+	t := &timeline{session: session, book: &book{journal: w, stop: stop}, stage: &stage{show: show, stop: stop}}
+	last := uint64(0)
+	if w != nil {
+		last = w.Last()
+	}
+	t.src = event.NewSource(session, last, t.book, t.stage, time.Now)
+	return t
+}
+
+// finish ends the stream.
+func (t *timeline) finish(end event.RunEnd) {
+	rest, keep := t.book.shut(ended(end))
+	src := event.NewSource(t.session, t.src.Last(), keep, t.stage, time.Now)
+	for _, e := range rest {
+		e.Seq = 0
+		src.Emit(e)
+	}
+}
+
+// ended makes an event of a run's end.
+func ended(end event.RunEnd) event.Body {
+	switch end.Outcome {
+	case event.Done:
+		return event.RunDone(end)
+	case event.Cancelled:
+		return event.RunCancelled(end)
+	}
+	return event.RunFailed(end)
+}
+
+// A book is the journal's side of a timeline. It knows what is open.
+type book struct {
+	stop func(*agent.Cause)
+	tick func() // called whenever something happened, if set
+
+	mu      sync.Mutex
+	journal *journal.Writer
+	broken  bool
+	closed  bool
+	mender  event.Mender
+}
+
+var errEnded = errors.New("the run is over")
+
+// Put writes the event down. After the end nothing is taken any more.
+func (b *book) Put(e event.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return errEnded
+	}
+	if b.journal != nil {
+		if err := b.journal.Put(e); err != nil {
+			b.broken = true
+			b.stop(&agent.Cause{Outcome: event.Internal, Reason: err.Error()})
+			return err
+		}
+	}
+	b.mender.Put(e, func(event.Event) {})
+	if b.tick != nil {
+		b.tick()
+	}
+	return nil
+}
+
+// shut takes the run's end and returns what is still to be told, and where to keep it. A journal that is broken cannot keep it;
+// it is told all the same.
+func (b *book) shut(end event.Body) (rest []event.Event, keep event.Sink) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	collect := func(e event.Event) { rest = append(rest, e) }
+	b.mender.Put(event.Event{Body: end}, collect)
+	b.mender.Close(collect)
+	for i := range rest {
+		rest[i].At = time.Time{}
+	}
+	if b.journal != nil && !b.broken {
+		keep = b.journal
+	}
+	return rest, keep
+}
+
+// A stage is the reader's side of a timeline. Once the reader has gone, nothing is shown.
+type stage struct {
+	stop func(*agent.Cause)
+
+	busy atomic.Bool // somebody waits for the reader
+	mu   sync.Mutex
+	show event.Sink
+}
+
+// Put shows the event.
+func (s *stage) Put(e event.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.show == nil {
+		return nil
+	}
+	s.busy.Store(true)
+	err := s.show.Put(e)
+	s.busy.Store(false)
+	if err != nil {
+		s.show = nil
+		cause := &agent.Cause{Outcome: event.Internal, Reason: "cannot write the stream: " + err.Error()}
+		if errors.Is(err, syscall.EPIPE) {
+			cause = &agent.Cause{Outcome: event.Cancelled, Reason: "the reader closed the pipe", Code: "141"}
+		}
+		s.stop(cause)
+	}
+	return nil
+}
