@@ -31,18 +31,3 @@ func soon(t *testing.T) context.Context {
 	t.Cleanup(stop)
 	return ctx
 }
-
-// story is a script with all that an answer can have.
-const story = `
-model: scripted-1
-chunk: 3
-steps:
-  - content:
-      - thinking: Let me see — 日本.
-      - text: "I will <look> & see.\n"
-      - call: {tool: bash, input: {command: "ls -l | wc"}}
-      - call: {tool: read, input: {path: a.txt}}
-    usage: {input: 100, output: 20, reasoning: 7, cache_read: 40, cache_write: 5}
-  - text: Done.
-    usage: {input: 11, output: 2}
-`
