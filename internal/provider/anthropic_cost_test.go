@@ -35,7 +35,7 @@ func played(body []byte) *messagesModel {
 	}
 }
 
-func hear(tb testing.TB, m Model) (n int) {
+func answerLength(tb testing.TB, m Model) (n int) {
 	for e, err := range m.Answer(tb.Context(), Request{History: []event.Event{past(event.Prompt{Text: "go"})}}) {
 		if err != nil {
 			tb.Fatal(err)
@@ -51,10 +51,10 @@ func hear(tb testing.TB, m Model) (n int) {
 func TestMessagesDeltasAreCheap(t *testing.T) {
 	const n = 20000
 	m := played(deltas(n))
-	if got := hear(t, m); got != 4*n {
+	if got := answerLength(t, m); got != 4*n {
 		t.Fatalf("%d bytes", got)
 	}
-	if per := testing.AllocsPerRun(3, func() { hear(t, m) }) / n; per > 2.1 {
+	if per := testing.AllocsPerRun(3, func() { answerLength(t, m) }) / n; per > 2.1 {
 		t.Errorf("%.1f allocations a delta", per)
 	}
 }
@@ -65,7 +65,7 @@ func BenchmarkMessagesDeltas(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		hear(b, m)
+		answerLength(b, m)
 	}
 }
 

@@ -47,7 +47,7 @@ var ways = []way{
 	}},
 	{"vertex", "vertex/claude-sonnet-4-5@20250929", func(t *testing.T, server string) map[string]string {
 		return map[string]string{
-			"GOOGLE_APPLICATION_CREDENTIALS": serviceAccount(t, server), "VERTEX_PROJECT_ID": "p-1", "VERTEX_REGION": "europe-west1", "ANTHROPIC_VERTEX_BASE_URL": server,
+			"GOOGLE_APPLICATION_CREDENTIALS": serviceAccount(t, server+"/token"), "VERTEX_PROJECT_ID": "p-1", "VERTEX_REGION": "europe-west1", "ANTHROPIC_VERTEX_BASE_URL": server,
 		}
 	}},
 }
@@ -56,8 +56,8 @@ const theKey = "key-for-tests"
 
 var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// serviceAccount writes a file of Google's credentials whose tokens the server gives.
-func serviceAccount(t *testing.T, server string) string {
+// serviceAccount writes a file of Google's credentials whose tokens are to be had at an address.
+func serviceAccount(t *testing.T, tokens string) string {
 	t.Helper()
 	key, err := rsaKey()
 	if err != nil {
@@ -68,7 +68,7 @@ func serviceAccount(t *testing.T, server string) string {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(map[string]string{
-		"type": "service_account", "project_id": "p-of-the-file", "private_key_id": theKey, "client_email": "a@p-1.iam.example", "token_uri": server + "/token",
+		"type": "service_account", "project_id": "p-of-the-file", "private_key_id": theKey, "client_email": "a@p-1.iam.example", "token_uri": tokens,
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
 	})
 	if err != nil {

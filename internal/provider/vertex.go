@@ -95,23 +95,36 @@ func (g *googleAccount) token(ctx context.Context) (string, error) {
 		return g.held.AccessToken, nil
 	}
 	t, err := g.fetch(ctx)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		return "", tokenError(err)
+	}
+	g.held = t
+	return t.AccessToken, nil
+}
+
+// tokenError is why Google gave no token. What Google refused is no error of the connection.
+func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	switch {
-	case ctx.Err() != nil:
-		return "", ctx.Err()
 	case errors.As(err, &refused):
+		var said struct {
+			Code string `json:"error"`
+			Text string `json:"error_description"`
+		}
+		_ = json.Unmarshal(refused.Body, &said)
 		e := statusError(refused.Response.StatusCode, refused.Response.Header, nil, nil)
 		if e.Class == Invalid {
 			e.Class = Auth
 		}
-		e.Code = refused.ErrorCode
-		e.Message = "Google gave no token: " + cmp.Or(refused.ErrorDescription, refused.ErrorCode, e.Message)
-		return "", e
-	case err != nil:
-		return "", err
+		e.Code, e.Message = said.Code, "Google gave no token: "+cmp.Or(said.Text, said.Code, e.Message)
+		return e
+	case strings.Contains(err.Error(), "status code 4"): // of federated credentials there is only a text
+		return &Error{Class: Auth, Message: "Google gave no token: " + err.Error(), Err: err}
 	}
-	g.held = t
-	return t.AccessToken, nil
+	return err
 }
 
 // findGoogle says where the token comes from: a key that was given is one; the file that GOOGLE_APPLICATION_CREDENTIALS names;
