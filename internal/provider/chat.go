@@ -10,9 +10,10 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
+	"sync/atomic"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // This file speaks to models behind OpenAI's Chat Completions API, and the many that speak like it. What is sent is in
@@ -24,20 +25,29 @@ import (
 // openAI is a server that speaks as OpenAI's does.
 type openAI struct {
 	target
-	url string // that requests are posted to
-	own bool   // it is OpenAI's own, or stands for it
+	url  string       // that requests are posted to
+	own  bool         // it is OpenAI's own, or stands for it
+	size atomic.Int64 // of the last request: the next one is a little larger
 }
 
-func newOpenAI(t target, path ...string) (openAI, error) {
+func newOpenAI(t target, path ...string) (*openAI, error) {
 	u, err := url.Parse(t.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return openAI{}, fmt.Errorf("the base URL %q of %s is none: write one like https://host/v1", redact(t.BaseURL, []string{t.Key}), t.Provider)
+		return nil, fmt.Errorf("the base URL %q of %s is none: write one like https://host/v1", redact(t.BaseURL, []string{t.Key}), t.Provider)
 	}
-	return openAI{t, u.JoinPath(path...).String(), slices.Contains([]string{"openai", "openai-responses"}, t.Provider) || u.Host == "api.openai.com"}, nil
+	own := t.Provider == "openai" || t.Provider == "openai-responses" || u.Host == "api.openai.com"
+	return &openAI{target: t, url: u.JoinPath(path...).String(), own: own}, nil
+}
+
+// body is the beginning of a request's body, with room for the rest.
+func (o *openAI) body() []byte {
+	b := append(make([]byte, 0, o.size.Load()+16<<10), `{"model":`...)
+	return append(wire.AppendString(b, o.Model), `,"stream":true`...)
 }
 
 // post sends a request.
 func (o *openAI) post(x *exchange, body []byte) (*http.Response, error) {
+	o.size.Store(int64(len(body)))
 	return x.send(func(ctx context.Context) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
 		if err != nil {
@@ -75,7 +85,7 @@ func document(x *exchange, res *http.Response) (data []byte, ok bool, err error)
 	return data, true, err
 }
 
-type chatModel struct{ openAI }
+type chatModel struct{ *openAI }
 
 func newChat(t target) (Model, error) {
 	o, err := newOpenAI(t, "chat", "completions")

@@ -16,9 +16,7 @@ import (
 
 // request is the body of a request.
 func (m *chatModel) request(r Request) []byte {
-	b := append([]byte(nil), `{"model":`...)
-	b = wire.AppendString(b, m.Model)
-	b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
+	b := append(m.body(), `,"stream_options":{"include_usage":true}`...)
 	if r.MaxTokens > 0 {
 		if m.own { // its newer models take no other
 			b = append(b, `,"max_completion_tokens":`...)
@@ -111,7 +109,9 @@ func (w *chatWriter) put(e event.Event) {
 		w.prompt(b)
 	case event.Text:
 		w.show()
-		w.text = append(w.text, b.Text)
+		if strings.TrimSpace(b.Text) != "" {
+			w.text = append(w.text, b.Text)
+		}
 	case event.ToolCalled:
 		w.show()
 		w.calls = append(w.calls, chatCalled{short(w.ids.call(e.Call)), fit(b.Name), argumentText(b.Input)})
@@ -180,7 +180,7 @@ func (w *chatWriter) prompt(p event.Prompt) {
 			texts = append(texts, attachment(a))
 		}
 	}
-	if p.Text != "" {
+	if strings.TrimSpace(p.Text) != "" {
 		texts = append(texts, p.Text)
 	}
 	text := strings.Join(texts, "\n\n")

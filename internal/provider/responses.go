@@ -13,7 +13,7 @@ import (
 // This file speaks to models behind OpenAI's Responses API: it sends a request and reads the stream of events that is the
 // answer. What is sent is in responses_request.go.
 
-type responsesModel struct{ openAI }
+type responsesModel struct{ *openAI }
 
 func newResponses(t target) (Model, error) {
 	o, err := newOpenAI(t, "responses")

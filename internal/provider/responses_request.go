@@ -13,9 +13,7 @@ import (
 
 // request is the body of a request.
 func (m *responsesModel) request(r Request) []byte {
-	b := append([]byte(nil), `{"model":`...)
-	b = wire.AppendString(b, m.Model)
-	b = append(b, `,"stream":true,"store":false`...)
+	b := append(m.body(), `,"store":false`...)
 	if reasons(m.Model) {
 		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 	}
@@ -71,8 +69,10 @@ func (w *responsesWriter) put(e event.Event) {
 	case event.Thought:
 		w.thoughts = append(w.thoughts, b)
 	case event.Text:
-		w.think()
-		w.say("assistant", "output_text", b.Text)
+		if strings.TrimSpace(b.Text) != "" {
+			w.think()
+			w.say("assistant", "output_text", b.Text)
+		}
 	case event.ToolCalled:
 		w.think()
 		w.begin("function_call")
@@ -154,7 +154,8 @@ func (w *responsesWriter) say(role, kind, text string) {
 
 // prompt writes a prompt: its files, then its text.
 func (w *responsesWriter) prompt(p event.Prompt) {
-	if len(p.Attached) == 0 && p.Text == "" {
+	blank := strings.TrimSpace(p.Text) == ""
+	if len(p.Attached) == 0 && blank {
 		return
 	}
 	w.message("user")
@@ -166,7 +167,7 @@ func (w *responsesWriter) prompt(p event.Prompt) {
 			w.part("input_text", attachment(a))
 		}
 	}
-	if p.Text != "" {
+	if !blank {
 		w.part("input_text", p.Text)
 	}
 	w.endMessage()
