@@ -48,7 +48,7 @@ func (h hinted) Unwrap() error { return h.err }
 func Main() {
 	ignoreSignals()
 	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(50)
 	// Signals that end a program end this one: it only reads, and has nothing to clean up.
 	os.Exit(Run(context.Background(), os.Args[1:], IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
@@ -110,7 +110,7 @@ they are in (` + dialectNames() + `), and says what happened.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), versionCommand(io))
+	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), versionCommand(io))
 	for _, cmd := range root.Commands() {
 		cmd.Args = hintArgs(cmd.Args)
 	}

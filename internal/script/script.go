@@ -100,3 +100,11 @@ type Fault struct {
 
 // A Duration is written as Go writes it: 20ms, 1.5s.
 type Duration time.Duration
+
+// Answers returns how many answers a script's own steps give before they are over.
+func (s *Script) Answers() (n int) {
+	for _, step := range s.Steps {
+		n += max(step.Repeat, 1)
+	}
+	return n
+}
