@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/modelserver"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/script"
@@ -457,6 +458,32 @@ func TestAnthropicAddress(t *testing.T) {
 		t.Errorf("%v", h)
 	}
 	if h := all[len(all)-1].Header; h.Get("X-Team") != "blue" || h.Get("X-Api-Key") != theKey {
+		t.Errorf("%v", h)
+	}
+}
+
+// The endpoint of the document is one.
+func TestDocumentedEndpoint(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(doc), "```toml\n")
+	block, _, _ = strings.Cut(block, "```")
+	c, err := config.Parse([]byte(block))
+	if err != nil || len(c.Endpoints) != 1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	server, sent := serve(t, `steps: [{text: a}]`)
+	e := provider.Endpoint(c.Endpoints["work"])
+	e.BaseURL = server
+	m := openModel(t, provider.Options{Model: "work/x", Endpoints: map[string]provider.Endpoint{"work": e}, Env: func(name string) string {
+		return map[string]string{"WORK_KEY": theKey}[name]
+	}})
+	if _, err := collect(t, t.Context(), m, provider.Request{History: prompt("go")}); err != nil {
+		t.Error(err)
+	}
+	if h := sent.all()[0].Header; h.Get("X-Team") != "blue" {
 		t.Errorf("%v", h)
 	}
 }

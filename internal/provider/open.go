@@ -71,13 +71,13 @@ type row struct {
 // rows are the known providers. Their order is the order in which [Choose] looks for keys.
 var rows = []row{
 	{name: "anthropic", format: "anthropic", base: "https://api.anthropic.com", baseEnv: []string{"ANTHROPIC_BASE_URL"}, keyEnv: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, model: "claude-sonnet-5-5"},
-	{name: "openai", format: "chat", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL"}, keyEnv: []string{"OPENAI_API_KEY"}, model: "gpt-6.1-terra"},
+	{name: "openai", format: "chat", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL"}, keyEnv: []string{"OPENAI_API_KEY"}, model: "gpt-6-sol"},
 	{name: "openai-responses", format: "responses", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL"}, keyEnv: []string{"OPENAI_API_KEY"}},
-	{name: "gemini", format: "chat", base: "https://generativelanguage.googleapis.com/v1beta/openai", keyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, model: "gemini-2.5-pro"},
+	{name: "gemini", format: "chat", base: "https://generativelanguage.googleapis.com/v1beta/openai", keyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, model: "gemini-3.8-flash"},
 	{name: "openrouter", format: "chat", base: "https://openrouter.ai/api/v1", keyEnv: []string{"OPENROUTER_API_KEY"}, model: "anthropic/claude-sonnet-5.5"},
-	{name: "mistral", format: "chat", base: "https://api.mistral.ai/v1", keyEnv: []string{"MISTRAL_API_KEY"}, model: "devstral-medium-latest"},
-	{name: "deepseek", format: "chat", base: "https://api.deepseek.com/v1", keyEnv: []string{"DEEPSEEK_API_KEY"}, model: "deepseek-chat"},
-	{name: "xai", format: "chat", base: "https://api.x.ai/v1", keyEnv: []string{"XAI_API_KEY"}, model: "grok-4"},
+	{name: "mistral", format: "chat", base: "https://api.mistral.ai/v1", keyEnv: []string{"MISTRAL_API_KEY"}, model: "devstral-2512"},
+	{name: "deepseek", format: "chat", base: "https://api.deepseek.com/v1", keyEnv: []string{"DEEPSEEK_API_KEY"}, model: "deepseek-v4-pro"},
+	{name: "xai", format: "chat", base: "https://api.x.ai/v1", keyEnv: []string{"XAI_API_KEY"}, model: "grok-4.6"},
 	{name: "groq", format: "chat", base: "https://api.groq.com/openai/v1", keyEnv: []string{"GROQ_API_KEY"}, model: "openai/gpt-oss-120b"},
 	{name: "together", format: "chat", base: "https://api.together.xyz/v1", keyEnv: []string{"TOGETHER_API_KEY"}, model: "openai/gpt-oss-120b"},
 	{name: "fireworks", format: "chat", base: "https://api.fireworks.ai/inference/v1", keyEnv: []string{"FIREWORKS_API_KEY"}, model: "accounts/fireworks/models/gpt-oss-120b"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -158,7 +159,7 @@ func TestChoose(t *testing.T) {
 	}{
 		"nothing":         {env: env(), want: "demo/demo", reason: "no local server"},
 		"anthropic":       {env: env("OPENAI_API_KEY", "k", "ANTHROPIC_API_KEY", "k"), local: map[string]string{ollama: "l"}, want: "anthropic/claude-sonnet-5-5", reason: "ANTHROPIC_API_KEY is set"},
-		"openai":          {env: env("GROQ_API_KEY", "k", "OPENAI_API_KEY", "k"), want: "openai/gpt-6.1-terra", reason: "OPENAI_API_KEY"},
+		"openai":          {env: env("GROQ_API_KEY", "k", "OPENAI_API_KEY", "k"), want: "openai/gpt-6-sol", reason: "OPENAI_API_KEY"},
 		"groq":            {env: env("GROQ_API_KEY", "k"), want: "groq/openai/gpt-oss-120b", reason: "GROQ_API_KEY"},
 		"bedrock":         {env: env("AWS_BEARER_TOKEN_BEDROCK", "k", "AWS_ACCESS_KEY_ID", "k"), want: "bedrock/global.anthropic.claude-sonnet-5-5", reason: "AWS_BEARER_TOKEN_BEDROCK"},
 		"not bedrock":     {env: env("AWS_ACCESS_KEY_ID", "k", "AWS_SECRET_ACCESS_KEY", "k"), want: "demo/demo"},
@@ -214,6 +215,31 @@ func TestAskModels(t *testing.T) {
 		s.Close()
 		if got := askModels(t.Context(), s.URL+"/v1"); got != "" {
 			t.Errorf("a server that is gone has the model %q", got)
+		}
+	}
+}
+
+// The document has every provider as it is.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table []string
+	for line := range strings.Lines(string(doc)) {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| provider ") {
+			table = append(table, line)
+		}
+	}
+	if len(table) != len(rows) {
+		t.Fatalf("%d providers in the document, %d in the program", len(table), len(rows))
+	}
+	for i, r := range rows {
+		want := append([]string{"| " + r.name + " |", r.base, r.model + " |"}, append(r.keyEnv, r.baseEnv...)...)
+		for _, w := range want {
+			if !strings.Contains(table[i], w) {
+				t.Errorf("%s: %q is not in %s", r.name, w, table[i])
+			}
 		}
 	}
 }
