@@ -48,7 +48,7 @@ func (h hinted) Unwrap() error { return h.err }
 func Main() {
 	ignoreSignals()
 	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(400)
 	// Signals that end a program end this one: it only reads, and has nothing to clean up.
 	os.Exit(Run(context.Background(), os.Args[1:], IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

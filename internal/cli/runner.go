@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type runner struct {
 
 // run does the run and returns its exit code. It returns as soon as the stream has its end, or when somebody insists.
 func (o runOptions) run(ctx context.Context, io IO, args []string) int {
+	debug.SetGCPercent(100) // unlike a reader, an agent lives long beside others and should be small
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &runner{runOptions: o, io: io, began: time.Now(), stop: func(c *agent.Cause) { cancel(c) }}
@@ -267,7 +269,7 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: r.price,
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, OnAsk: r.onAsk,
-		Now:      time.Now,
+		Now: time.Now,
 	}, r.line.src)
 	inbox := make(chan event.Command, 1)
 	inbox <- event.Message{Text: text, Files: r.files, Source: source}

@@ -89,6 +89,7 @@ func ask(history []message) (answer []block, err error) {
 		return nil, err
 	}
 	defer res.Body.Close()
+	var text []byte // of the open block
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
@@ -103,13 +104,14 @@ func ask(history []message) (answer []block, err error) {
 		switch e.Type {
 		case "content_block_start":
 			e.Block.Input = nil
-			answer = append(answer, e.Block)
+			answer, text = append(answer, e.Block), nil
 		case "content_block_delta":
-			last := &answer[len(answer)-1]
-			if e.Delta.Type == "input_json_delta" {
-				last.Input = append(last.Input, e.Delta.Partial...)
+			text = append(append(text, e.Delta.Text...), e.Delta.Partial...)
+		case "content_block_stop":
+			if last := &answer[len(answer)-1]; last.Type == "tool_use" {
+				last.Input = text
 			} else {
-				last.Text += e.Delta.Text
+				last.Text = string(text)
 			}
 		}
 	}
