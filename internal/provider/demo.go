@@ -119,9 +119,9 @@ func begun(b event.ToolCalled) outcome {
 	return o
 }
 
-// made returns what came of a call, if it was made. A prompt needs at most one listing.
+// made returns what came of a call, if it was made. A tool that lists folders lists the one there is, whatever the pattern.
 func (t talk) made(does deed, about string) (outcome, bool) {
-	i := slices.IndexFunc(t.done, func(o outcome) bool { return o.does == does && (o.about == about || does == toList) })
+	i := slices.IndexFunc(t.done, func(o outcome) bool { return o.does == does && (o.about == about || does == toList && o.about == ".") })
 	if i < 0 {
 		return outcome{}, false
 	}

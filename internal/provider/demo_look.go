@@ -14,96 +14,114 @@ import (
 
 // This file is how the demo reads what tools print, and puts it into words.
 
-// A tree is what a listing shows of a folder.
-type tree struct {
-	files  []string
-	more   bool     // the listing is not all
-	folder []string // at the top
-	top    []string // files at the top
-	readme string
-}
-
-// paths are the lines of a listing that are paths.
-func (o outcome) paths() (list []string, more bool) {
+// listing returns the paths of a listing, and how many there are with those that it does not show.
+func (o outcome) listing() (paths []string, total int) {
 	end, _ := event.AsToolEnd(o.end)
 	for line := range strings.Lines(end.Output) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "./")
-		if line == "" || strings.HasPrefix(line, "(") || strings.HasPrefix(line, "[") || strings.HasSuffix(line, ".") || strings.HasSuffix(line, ":") {
-			continue // what the tool says about the listing
+		switch first, _, _ := strings.Cut(strings.ToLower(line), " "); {
+		case line == "" || first == "no" || strings.HasSuffix(line, ":"):
+		case strings.HasPrefix(line, "(") || strings.HasPrefix(line, "["): // what the tool says about the listing
+			total += number(line)
+		default:
+			paths = append(paths, line)
 		}
-		list = append(list, line)
 	}
-	return list, end.Truncated
+	if base := common(paths); base != "" {
+		for i, p := range paths {
+			paths[i] = strings.TrimPrefix(p, base)
+		}
+	}
+	return paths, total + len(paths)
 }
 
-// survey sorts what a listing shows. A listing of absolute paths is made relative to what they have in common.
-func survey(o outcome) (t tree) {
-	t.files, t.more = o.paths()
-	if base := common(t.files); base != "" {
-		for i, f := range t.files {
-			t.files[i] = strings.TrimPrefix(f, base)
-		}
+// number is the last number in a text; 0 if there is none.
+func number(text string) int {
+	fields := strings.FieldsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if len(fields) == 0 {
+		return 0
 	}
-	folders := map[string]bool{}
-	files := t.files[:0]
-	for _, f := range t.files {
-		if dir, _, ok := strings.Cut(f, "/"); ok {
-			folders[dir] = true
-		}
-		if strings.HasSuffix(f, "/") {
-			continue
-		}
-		files = append(files, f)
-		if !strings.Contains(f, "/") {
-			t.top = append(t.top, f)
-			if name := strings.ToLower(f); t.readme == "" && (name == "readme" || strings.HasPrefix(name, "readme.")) {
-				t.readme = f
-			}
-		}
-	}
-	t.files = files
-	t.folder = slices.Sorted(maps.Keys(folders))
-	slices.Sort(t.top)
-	return t
+	n, _ := strconv.Atoi(fields[len(fields)-1])
+	return n
 }
 
-// common is the folder that all absolute paths are in; empty if they are not absolute.
-func common(files []string) string {
+// common is the folder that all paths are in, if they are absolute.
+func common(paths []string) string {
 	base := ""
-	for i, f := range files {
-		if !strings.HasPrefix(f, "/") {
+	for i, p := range paths {
+		if !strings.HasPrefix(p, "/") {
 			return ""
 		}
 		if i == 0 {
-			base = path.Dir(f) + "/"
+			base = path.Dir(p)
 		}
-		for !strings.HasPrefix(f, base) {
-			base = path.Dir(strings.TrimSuffix(base, "/"))
-			if base != "/" {
-				base += "/"
-			}
+		for !strings.HasPrefix(p, strings.TrimSuffix(base, "/")+"/") {
+			base = path.Dir(base)
 		}
 	}
-	return base
+	if base == "" {
+		return ""
+	}
+	return strings.TrimSuffix(base, "/") + "/"
 }
 
-func (t tree) String() string {
-	if len(t.files) == 0 {
+// A scene is a folder as listings show it.
+type scene struct {
+	files   []string // those that were shown
+	total   int      // of files
+	folders []string // at the top
+	top     []string // files at the top
+	readme  string
+}
+
+// survey puts together what two listings show: of everything, and of the top.
+func survey(all, surface outcome) (s scene) {
+	folders, top := map[string]bool{}, map[string]bool{}
+	paths, total := all.listing()
+	over, _ := surface.listing()
+	for _, p := range slices.Concat(paths, over) {
+		if dir, _, below := strings.Cut(p, "/"); below {
+			folders[dir] = true
+		} else {
+			top[p] = true
+		}
+	}
+	for _, p := range paths {
+		if strings.HasSuffix(p, "/") {
+			total--
+		} else {
+			s.files = append(s.files, p)
+		}
+	}
+	s.total = max(total, len(top))
+	s.folders, s.top = slices.Sorted(maps.Keys(folders)), slices.Sorted(maps.Keys(top))
+	for _, f := range s.top {
+		if name := strings.ToLower(f); s.readme == "" && (name == "readme" || strings.HasPrefix(name, "readme.")) {
+			s.readme = f
+		}
+	}
+	return s
+}
+
+func (s scene) String() string {
+	if s.total == 0 {
 		return "This folder is empty, as far as I can see."
 	}
 	var b strings.Builder
-	count := plural(len(t.files), "file", "files")
-	if t.more {
-		count = "more than " + count
+	fmt.Fprintf(&b, "This folder has %s", plural(s.total, "file", "files"))
+	if len(s.files) < s.total {
+		fmt.Fprintf(&b, ". Of the %d that I was shown, there are", len(s.files))
+	} else {
+		b.WriteString(":")
 	}
-	fmt.Fprintf(&b, "This folder has %s: %s.", count, kinds(t.files))
-	if len(t.folder) > 0 {
-		fmt.Fprintf(&b, "\n\nFolders: %s.", some(t.folder, "/"))
+	fmt.Fprintf(&b, " %s.\n", kinds(s.files))
+	if len(s.folders) > 0 {
+		fmt.Fprintf(&b, "\nFolders: %s.", some(s.folders, "/"))
 	}
-	if len(t.top) > 0 {
-		fmt.Fprintf(&b, "\nFiles at the top: %s.", some(t.top, ""))
+	if len(s.top) > 0 {
+		fmt.Fprintf(&b, "\nFiles at the top: %s.", some(s.top, ""))
 	}
-	for _, f := range t.top {
+	for _, f := range s.top {
 		if what := landmarks[f]; what != "" {
 			fmt.Fprintf(&b, "\n%s says that this is %s.", f, what)
 		}
@@ -153,9 +171,9 @@ func kindOf(file string) string {
 }
 
 var extensions = map[string]string{
-	".go": "Go", ".md": "Markdown", ".py": "Python", ".js": "JavaScript", ".ts": "TypeScript", ".rs": "Rust", ".c": "C", ".h": "C headers",
+	".go": "Go", ".md": "Markdown", ".py": "Python", ".js": "JavaScript", ".ts": "TypeScript", ".rs": "Rust", ".c": "C", ".h": "C header",
 	".java": "Java", ".rb": "Ruby", ".sh": "shell", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".txt": "text",
-	".html": "HTML", ".css": "CSS", ".png": "PNG images", ".jpg": "JPEG images", ".svg": "SVG images",
+	".html": "HTML", ".css": "CSS", ".png": "PNG", ".jpg": "JPEG", ".svg": "SVG",
 }
 
 // some names the first few.
@@ -180,7 +198,7 @@ func and(list []string) string {
 
 // whereabouts says where files of a name are.
 func whereabouts(name string, o outcome) string {
-	all, _ := o.paths()
+	all, _ := o.listing()
 	found := slices.DeleteFunc(all, func(f string) bool { return !strings.HasSuffix("/"+f, "/"+strings.TrimPrefix(name, "/")) })
 	if len(found) == 0 {
 		return fmt.Sprintf("There is no %s here.", name)
@@ -192,34 +210,28 @@ func whereabouts(name string, o outcome) string {
 func occurrences(what string, o outcome) string {
 	end, _ := event.AsToolEnd(o.end)
 	var hits []string
+	more := ""
 	for line := range strings.Lines(end.Output) {
-		if strings.Contains(strings.ToLower(line), strings.ToLower(what)) && !strings.HasPrefix(line, "(") {
+		if strings.HasPrefix(line, "(") {
+			more = "more than "
+		} else if strings.Contains(line, what) {
 			hits = append(hits, strings.TrimSpace(line))
 		}
 	}
 	if len(hits) == 0 {
 		return fmt.Sprintf("I found no `%s`.", what)
 	}
-	more := ""
-	if end.Truncated {
-		more = "more than "
-	}
 	return fmt.Sprintf("`%s` is in %s%s:\n\n```\n%s\n```", what, more, plural(len(hits), "line", "lines"), top(strings.Join(hits, "\n"), 20))
 }
 
 // portrait says what a file is.
-func portrait(name, text string, cut bool) string {
-	lines := strings.Count(text, "\n")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		lines++
-	}
+func portrait(name string, f shown) string {
+	text := f.text
+	lines := max(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, f.lines)
 	if strings.TrimSpace(text) == "" {
 		return fmt.Sprintf("%s is empty.", name)
 	}
 	count := plural(lines, "line", "lines")
-	if cut {
-		count = "more than " + count
-	}
 	s := fmt.Sprintf("%s has %s.", name, count)
 	switch path.Ext(name) {
 	case ".go":
@@ -301,14 +313,21 @@ func opening(text string) string {
 	return ""
 }
 
-// unnumbered takes off the line numbers that many tools put before the lines of a file.
-func unnumbered(text string) string {
+// shown is what a tool shows of a file.
+type shown struct {
+	text  string
+	lines int // of the file, if the tool says it
+}
+
+// contents takes off what many tools add: the number of each line, and what they say about the file.
+func contents(end event.ToolEnd) shown {
 	var b strings.Builder
+	s := shown{text: end.Output}
 	want := 0
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(end.Output) {
 		rest := strings.TrimLeft(line, " ")
 		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-		n, err := strconv.Atoi(rest[:digits])
+		n, _ := strconv.Atoi(rest[:digits])
 		if want == 0 {
 			want = n
 		}
@@ -319,16 +338,23 @@ func unnumbered(text string) string {
 				break
 			}
 		}
-		if err != nil || n != want || mark == "" {
-			if b.Len() == 0 {
-				return text // it has none
+		switch {
+		case digits > 0 && n == want && mark != "":
+			want++
+			b.WriteString(rest[digits+len(mark):])
+		case b.Len() > 0:
+			if _, of, ok := strings.Cut(line, " of "); ok && strings.HasPrefix(line, "(") {
+				of, _, _ = strings.Cut(of, ";")
+				s.lines = number(of)
 			}
-			continue // what the tool says about the file
+		case strings.HasPrefix(line, "(") && strings.Contains(line, "empty"):
+			return shown{}
+		default:
+			return s // its lines have no numbers
 		}
-		want++
-		b.WriteString(rest[digits+len(mark):])
 	}
-	return b.String()
+	s.text = b.String()
+	return s
 }
 
 // top is the first lines of a text.

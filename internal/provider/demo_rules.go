@@ -16,7 +16,7 @@ import (
 var expressions = sync.OnceValue(func() (x struct{ run, quoted, find, look, file *regexp.Regexp }) {
 	x.run = regexp.MustCompile(`(?i)\b(?:run|execute|call)\b`)
 	x.quoted = regexp.MustCompile("`([^`\n]+)`|\"([^\"\n]+)\"|'([^'\n]+)'|“([^”\n]+)”")
-	x.find = regexp.MustCompile(`(?i)\b(?:find|search(?:\s+for)?|grep(?:\s+for)?|look\s+for|where(?:\s+is|\s+are|'s)?|who\s+uses)\b\s*(?:the\s+|all\s+|every\s+|uses\s+of\s+)*([^\s?.!,;]+)?`)
+	x.find = regexp.MustCompile(`(?i)\b(?:find|search(?:\s+for)?|grep(?:\s+for)?|look\s+for|where(?:\s+is|\s+are|'s)?|who\s+uses)\b\s*(?:the\s+|all\s+|every\s+|uses\s+of\s+)*([^\s?!,;]+)?`)
 	x.look = regexp.MustCompile(`(?i)\b(?:folder|directory|dir|repo|repository|project|files|workspace|codebase|what(?:'s|\s+is)\s+(?:in\s+)?here)\b`)
 	x.file = regexp.MustCompile(`(?:^|[\s"'\x60(“])((?:[\w.@~-]+/)*[\w@-][\w.@-]*\.[A-Za-z][\w]{0,8}|(?:[\w.@~-]*/)+[\w.@-]+|Makefile|Dockerfile|LICENSE|README)(?:$|[\s"'\x60)”,;:?!.])`)
 	return x
@@ -24,6 +24,8 @@ var expressions = sync.OnceValue(func() (x struct{ run, quoted, find, look, file
 
 // next is the rules, in order.
 func (t talk) next() move {
+	const enough = 4 << 10 // what is asked stands at the beginning; a whole file may follow it
+	t.prompt = strings.ToValidUTF8(t.prompt[:min(len(t.prompt), enough)], "")
 	x := expressions()
 	if x.run.MatchString(t.prompt) {
 		if command := quoted(t.prompt); command != "" {
@@ -34,7 +36,7 @@ func (t talk) next() move {
 		return say(sum)
 	}
 	if m := x.find.FindStringSubmatch(t.prompt); m != nil {
-		if what := first(quoted(t.prompt), m[1]); what != "" {
+		if what := first(quoted(t.prompt), strings.TrimRight(m[1], ".")); what != "" {
 			return t.search(what)
 		}
 	}
@@ -113,9 +115,10 @@ func (t talk) run(command string) move {
 // search looks for a text in all files, or for a file if it is the name of one.
 func (t talk) search(what string) move {
 	if expressions().file.MatchString(what) {
-		o, ok := t.made(toList, "")
+		pattern := "**/" + path.Base(what)
+		o, ok := t.made(toList, pattern)
 		if !ok {
-			return t.start(toList, "**/"+path.Base(what), "That is the name of a file. Let me see where it is.")
+			return t.start(toList, pattern, "That is the name of a file. Let me see where it is.")
 		}
 		if trouble, ok := o.trouble("list the files"); ok {
 			return say(trouble)
@@ -145,7 +148,7 @@ func (t talk) read(name string) move {
 	if end.Type == "image" {
 		return say(fmt.Sprintf("%s is an image. I am only the demo model, and I cannot see; a real model would be shown it.", name))
 	}
-	return say(portrait(name, unnumbered(end.Output), end.Truncated))
+	return say(portrait(name, contents(end)))
 }
 
 // describe says what came with the prompt.
@@ -156,38 +159,43 @@ func (t talk) describe() move {
 			parts = append(parts, fmt.Sprintf("%s is attached (%s); I am only the demo model, and I cannot look into it.", f.Path, f.Type))
 			continue
 		}
-		parts = append(parts, portrait(f.Path, f.Text, false))
+		parts = append(parts, portrait(f.Path, shown{text: f.Text}))
 	}
 	return say(strings.Join(parts, "\n\n"))
 }
 
-// folder looks at the folder, and reads the README if there is one.
+// folder looks at the folder, its top and all below, and reads the README if there is one.
 func (t talk) folder(thought string) move {
-	o, ok := t.made(toList, "**/*")
+	all, ok := t.made(toList, "**/*")
 	if !ok {
-		return t.start(toList, "**/*", thought)
+		m := t.start(toList, "**/*", thought)
+		if c, ok := t.call(toList, "*", thought); ok && string(c.input) != string(m.calls[0].input) {
+			m.calls = append(m.calls, c)
+		}
+		return m
 	}
-	if trouble, ok := o.trouble("look at the folder"); ok {
+	if trouble, ok := all.trouble("look at the folder"); ok {
 		return say(trouble)
 	}
-	tree := survey(o)
-	text := tree.String()
-	if tree.readme == "" {
-		return say(text)
+	surface, _ := t.made(toList, "*")
+	f := survey(all, surface)
+	if f.readme == "" {
+		return say(f.String())
 	}
-	o, ok = t.made(toRead, tree.readme)
+	o, ok := t.made(toRead, f.readme)
 	if !ok {
-		m := t.start(toRead, tree.readme, fmt.Sprintf("There are %s. %s may say what they are.", plural(len(tree.files), "file", "files"), tree.readme))
+		m := t.start(toRead, f.readme, fmt.Sprintf("There are %s. %s may say what they are.", plural(f.total, "file", "files"), f.readme))
 		if len(m.calls) > 0 {
 			return m
 		}
-		return say(text)
+		return say(f.String())
 	}
+	text := f.String()
 	end, _ := event.AsToolEnd(o.end)
-	if trouble, ok := o.trouble("read " + tree.readme); ok {
+	if trouble, ok := o.trouble("read " + f.readme); ok {
 		text += "\n\n" + trouble
-	} else if s := opening(unnumbered(end.Output)); s != "" {
-		text += fmt.Sprintf("\n\n%s begins: “%s”", tree.readme, s)
+	} else if s := opening(contents(end).text); s != "" {
+		text += fmt.Sprintf("\n\n%s begins: “%s”", f.readme, s)
 	}
 	return say(text)
 }
