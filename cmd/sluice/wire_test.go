@@ -31,7 +31,7 @@ steps:
   - thinking: Let me see what there is.
     text: I will look.
     calls:
-      - {tool: read, input: {path: note.txt}}
+      - {tool: read, input: {file_path: note.txt}}
       - {tool: nope, input: {}}
       - {tool: bash, raw: 'not JSON'}
   - text: It says hello.
