@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -72,12 +71,8 @@ func (t grep) Plan(input event.Raw) (Plan, error) {
 	if s.glob != "" && !doublestar.ValidatePattern(s.glob) {
 		return Plan{}, fmt.Errorf("glob %q is not a pattern: try *.go", s.glob)
 	}
-	flags := "(?m)"
-	if a.Fold {
-		flags = "(?mi)"
-	}
-	var err error
-	if s.re, err = regexp.Compile(flags + a.Pattern); err != nil {
+	find, err := newMatcher(a.Pattern, a.Fold)
+	if err != nil {
 		return Plan{}, fmt.Errorf("the pattern is not a regular expression of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	if a.Path == "" {
@@ -90,11 +85,15 @@ func (t grep) Plan(input event.Raw) (Plan, error) {
 	return Plan{
 		Title:  a.Pattern,
 		Access: p.access("grep", event.ClassInfo),
-		Run:    func(ctx context.Context, _ func(string)) Result { return t.run(ctx, p, s) },
+		Run: func(ctx context.Context, _ func(string)) Result {
+			s := s
+			s.matcher = *find
+			return t.run(ctx, p, &s)
+		},
 	}, nil
 }
 
-func (t grep) run(ctx context.Context, p place, s search) Result {
+func (t grep) run(ctx context.Context, p place, s *search) Result {
 	if t.o.Hidden(p.target) {
 		return Result{Error: p.target + ": it may not be read"}
 	}
@@ -103,7 +102,7 @@ func (t grep) run(ctx context.Context, p place, s search) Result {
 		defer f.Close()
 		s.shown = p.target
 		err = s.file(ctx, f)
-	} else if err = t.folder(ctx, p, &s, err); errors.Is(err, fs.ErrNotExist) {
+	} else if err = t.folder(ctx, p, s, err); errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("there is no such file or folder: look for it with glob")
 	}
 	switch {
@@ -150,7 +149,7 @@ func (t grep) folder(ctx context.Context, p place, s *search, noFile error) erro
 
 // A search is what is looked for, and what was found.
 type search struct {
-	re      *regexp.Regexp
+	matcher
 	mode    string
 	glob    string
 	context int
@@ -195,7 +194,7 @@ func (s *search) file(ctx context.Context, f *os.File) error {
 		if line == nil {
 			break
 		}
-		matched := s.re.Match(line)
+		matched := s.match(line)
 		switch {
 		case matched && s.mode == "files":
 			return s.put(s.shown)

@@ -2,7 +2,9 @@ package tool
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -185,5 +187,76 @@ func TestIgnoreFromTheRepositoryAbove(t *testing.T) {
 	}
 	if got := p.Run(t.Context(), nil).Output; got != "b\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What is listed is what git would list.
+func TestIgnoreAsGitDoes(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("needs git to compare with")
+	}
+	patterns := []string{
+		"*.log", "/top", "dir/", "a/b", "**/x", "a/**", "a/**/c", "!keep", "!a/b/keep", "*", "!*/", "[ab].txt", "[!a].txt", "?.c", "\\!odd", "x*y", "{a,b}", "a/*", "/*", "foo\\ ", "b/", "!/a", "**", "**/b/**", "*.txt/",
+	}
+	names := []string{"top", "keep", "x", "a.txt", "b.txt", "c.c", "!odd", "xzy", "{a,b}", "foo ", "n.log", "dir/f", "a/b/keep", "a/b/x", "a/c", "a/d/c", "a/top", "b/b/b", "b/a.txt", "dir.txt/in"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 30 {
+		b := newBench(t, nil)
+		for _, n := range names {
+			b.put(n, "")
+		}
+		var outer, inner []string
+		for range 1 + random.IntN(4) {
+			outer = append(outer, patterns[random.IntN(len(patterns))])
+		}
+		for range random.IntN(3) {
+			inner = append(inner, patterns[random.IntN(len(patterns))])
+		}
+		b.put(".gitignore", strings.Join(outer, "\n")+"\n")
+		b.put("a/.gitignore", strings.Join(inner, "\n")+"\n")
+		run := func(args ...string) string {
+			c := exec.Command(git, args...)
+			c.Dir = b.dir
+			c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+			out, err := c.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(out)
+		}
+		run("init", "-q")
+		want := strings.Split(strings.Trim(run("ls-files", "--others", "--exclude-standard", "-z"), "\x00"), "\x00")
+		slices.Sort(want)
+		if want[0] == "" {
+			want = []string{"no file matches"}
+		}
+		if got := sorted(b.ok("glob", object{"pattern": "**"}).Output); !cmp.Equal(got, want) {
+			t.Errorf("%q, in a %q:\n%s", outer, inner, cmp.Diff(want, got))
+		}
+	}
+}
+
+func TestNeedle(t *testing.T) {
+	texts := []string{"", "foo", "FOO", "a foo bar", "fobar", "foobaz", "K", "k", "\u212a", "\u017ftop", "stop", "STOP it", "xyxy", "é", "É", "a.b", "fooooo"}
+	for _, c := range []struct {
+		pattern, needle string
+		fold            bool
+	}{
+		{"foo", "foo", false}, {"(?i)foo", "foo", true}, {"fo+bar", "bar", false}, {"(foo|bar)baz", "baz", false}, {"foo|bar", "", false}, {"x*", "", false}, {"(xy)+", "xy", false},
+		{"(?i)k", "k", true}, {"(?i)stop", "stop", true}, {"a\\.b", "a.b", false}, {"^foo$", "foo", false}, {"(?i)é", "", false}, {"foo{2,}", "f", false}, {"[f]oo", "foo", false}, {"fo?o", "f", false},
+	} {
+		m, err := newMatcher(c.pattern, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.needle != "f" && string(m.needle) != c.needle || m.fold != c.fold {
+			t.Errorf("%s: needle %q fold %v", c.pattern, m.needle, m.fold)
+		}
+		for _, text := range texts {
+			if got, want := m.match([]byte(text)), m.re.MatchString(text); got != want {
+				t.Errorf("%s in %q: %v", c.pattern, text, got)
+			}
+		}
 	}
 }
