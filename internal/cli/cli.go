@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/sluice/internal/tool"
 )
 
 // IO is where a command reads and writes.
@@ -22,7 +24,8 @@ type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 
-	Quiet bool // nothing is written to Out while reading
+	Quiet bool        // nothing is written to Out while reading
+	Tools []tool.Tool // that a run has besides those that come with Sluice; a test's, say
 }
 
 // Exit codes of the commands that read.

@@ -239,6 +239,9 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 	set := tool.Builtin(tool.Options{
 		Workspace: r.workspace, Spill: filepath.Join(r.home, "spill"), Group: &r.group,
 	})
+	for _, t := range r.io.Tools {
+		set.Add(t)
+	}
 	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
 	r.line.src.Emit(event.Event{Body: catalog(set)})
 	if err := either(nameErr, ruleErr); err != nil {
