@@ -37,6 +37,7 @@ type runner struct {
 	cfg   config.Config
 	home  string // folder of the session
 	price provider.Price
+	tree  worktree
 }
 
 // run does the run and returns its exit code. It returns as soon as the stream has its end, or when somebody insists.
@@ -272,7 +273,7 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: r.price,
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, OnAsk: r.onAsk,
-		Now: time.Now,
+		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
 	}, r.line.src)
 	inbox := make(chan event.Command, 1)
 	inbox <- event.Message{Text: text, Files: r.files, Source: source}
@@ -380,7 +381,7 @@ func (r *runner) finish(v agent.Verdict) int {
 	killed := r.group.Close()
 	end := event.RunEnd{
 		Outcome: v.Outcome, Reason: v.Reason, Class: v.Class, Code: v.Code, Usage: v.Usage, Cost: v.Cost, Denials: v.Denials,
-		Duration: new(time.Since(r.began).Milliseconds()), Killed: killed,
+		Duration: new(time.Since(r.began).Milliseconds()), Killed: killed, Changes: r.tree.after(),
 	}
 	if end.Outcome == event.Done && end.Denials > 0 && !r.deniedOK {
 		end.Outcome = event.Denied
