@@ -3,6 +3,8 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -127,6 +129,38 @@ func TestBaseURL(t *testing.T) {
 			if _, err := Open(Options{Model: model, BaseURL: bad, Key: "k"}); err == nil || !strings.Contains(err.Error(), "write one like https://host/v1") {
 				t.Errorf("%s: %v", bad, err)
 			}
+		}
+	}
+}
+
+// The key goes out as a bearer's, and what the environment says of OpenAI only to those who stand for it.
+func TestOpenAIHeaders(t *testing.T) {
+	environment := env("OPENAI_ORG_ID", "org-1", "OPENAI_PROJECT_ID", "proj-1", "OPENAI_API_KEY", " k1\n", "MY_KEY", "k2")
+	own := map[string]Endpoint{"mine": {KeyEnv: "MY_KEY", Headers: map[string]string{"X-Team": "a", "Authorization": "Basic b"}}, "free": {}}
+	for model, want := range map[string]map[string]string{
+		"openai/m":           {"Authorization": "Bearer k1", "OpenAI-Organization": "org-1", "OpenAI-Project": "proj-1"},
+		"openai-responses/m": {"Authorization": "Bearer k1", "OpenAI-Organization": "org-1", "OpenAI-Project": "proj-1"},
+		"mine/m":             {"Authorization": "Basic b", "X-Team": "a", "OpenAI-Organization": ""},
+		"free/m":             {"Authorization": "", "OpenAI-Project": "", "Content-Type": "application/json", "Accept": "text/event-stream"},
+	} {
+		var got http.Header
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = r.Header
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}))
+		m, err := Open(Options{Model: model, BaseURL: s.URL, Env: environment, Endpoints: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := blocks(t, m, Request{})
+		s.Close()
+		for name, value := range want {
+			if got.Get(name) != value {
+				t.Errorf("%s: %s is %q, want %q", model, name, got.Get(name), value)
+			}
+		}
+		if e, ok := said[0].(*Error); !ok || e.Status != http.StatusTemporaryRedirect || e.Retryable() || !strings.Contains(e.Message, "/elsewhere") {
+			t.Errorf("%s: a redirect gave %v", model, said)
 		}
 	}
 }

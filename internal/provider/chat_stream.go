@@ -27,7 +27,7 @@ type chatChunk struct {
 type chatChoice struct {
 	Index   int        `json:"index"`
 	Delta   chatSaid   `json:"delta"`
-	Message chatSaid   `json:"message"` // of a whole answer
+	Message *chatSaid  `json:"message"` // of a whole answer
 	Finish  string     `json:"finish_reason"`
 	Usage   *chatUsage `json:"usage"`
 }
@@ -107,7 +107,9 @@ func (c *chatReader) read(data []byte) error {
 		if choice.Index != 0 { // nobody asked for a second answer
 			continue
 		}
-		c.say(&choice.Message)
+		if choice.Message != nil {
+			c.say(choice.Message)
+		}
 		c.say(&choice.Delta)
 		if choice.Finish != "" {
 			c.said = choice.Finish

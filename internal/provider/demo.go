@@ -28,7 +28,7 @@ func (demo) Answer(ctx context.Context, r Request) iter.Seq2[event.Event, error]
 			a.fail(ctx.Err())
 			return
 		}
-		const size = 12 // runes in a delta
+		const size = 40 // runes in a delta
 		m := listen(r).next()
 		for delta := range script.Deltas(m.thought, size) {
 			a.thought(delta)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -144,7 +145,7 @@ func (a *responsesReader) read(data []byte) error {
 	if _, ok := errors.AsType[*wire.TypeError](err); err != nil && !ok {
 		return nonsense(err)
 	}
-	switch e.Type.Text() {
+	switch string(bytes.Trim(e.Type, `"`)) {
 	case "response.created", "response.in_progress":
 		a.turn.Model = first(e.Response.Model, a.turn.Model)
 	case "response.output_item.added":
