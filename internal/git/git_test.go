@@ -242,7 +242,8 @@ func TestHostileWorkTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.put("a", "b\n")
-	r.expect(s, event.Changes{Base: s.base, Files: []string{"a"}, Added: 1, Removed: 1})
+	r.put("new", "n\n")
+	r.expect(s, event.Changes{Base: s.base, Files: []string{"a"}, Untracked: []string{"new"}, Added: 2, Removed: 1})
 }
 
 func TestOddFiles(t *testing.T) {

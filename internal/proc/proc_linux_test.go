@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,20 +31,26 @@ func TestKilledWithoutWarning(t *testing.T) {
 	})
 }
 
-// A child goes on when the goroutine that asked for it is long gone: it hangs on the group's own thread.
+// A child goes on when threads of this program end: it hangs on the group's own thread.
 func TestStarterThreadStays(t *testing.T) {
 	var g Group
 	defer g.Close()
-	asked := make(chan *Process)
-	go func() { asked <- start(t, &g, Cmd{Args: []string{"sleep", "600"}}) }()
-	p := <-asked
-	for range 100 {
-		start(t, &g, Cmd{Args: []string{"/bin/true"}}).Wait()
+	p := start(t, &g, Cmd{Args: []string{"sleep", "600"}})
+	var here, gone sync.WaitGroup
+	for range 100 { // more than there are idle ones, so that each of those is taken
+		here.Add(1)
+		gone.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			here.Done()
+			here.Wait()
+		})
 	}
+	gone.Wait()
+	start(t, &g, Cmd{Args: []string{"/bin/true"}}).Wait()
 	select {
 	case <-p.Done():
 		t.Errorf("it died: %v", p.Wait())
-	default:
+	case <-time.After(100 * time.Millisecond):
 	}
 }
 

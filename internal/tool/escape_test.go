@@ -137,10 +137,16 @@ func TestOutside(t *testing.T) {
 	if r := p.Run(t.Context(), nil); !strings.Contains(r.Error, "the path changed") {
 		t.Errorf("%+v", r)
 	}
-	os.RemoveAll(filepath.Join(other, "deep"))
-	os.Symlink(outer, filepath.Join(other, "deep"))
-	if r := b.mustPlan("read", object{"file_path": file}).Run(t.Context(), nil); r.Error == "" {
-		t.Errorf("%+v", r)
+	file = filepath.Join(other, "wide", "secret")
+	b.ok("write", object{"file_path": file, "content": "mine\n"})
+	reading := b.mustPlan("read", object{"file_path": file})
+	writing := b.mustPlan("write", object{"file_path": file, "content": "y\n"})
+	os.RemoveAll(filepath.Join(other, "wide"))
+	os.Symlink(outer, filepath.Join(other, "wide"))
+	for _, p := range []Plan{reading, writing} {
+		if r := p.Run(t.Context(), nil); !strings.Contains(r.Error, "the path changed") {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
