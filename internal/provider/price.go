@@ -22,9 +22,12 @@ type Price struct {
 	long  [4]float64 // in the order of the fields
 }
 
-// Cost is what the usage costs. What is not known of the usage is not known of the cost.
+// Cost is what the usage costs. What is not known of the usage is not known of the cost, and nothing is if no rate is.
 func (p Price) Cost(u event.Usage) event.Cost {
 	rates := [4]float64{p.Input, p.Output, p.CacheRead, p.CacheWrite}
+	if rates == ([4]float64{}) {
+		return event.Cost{}
+	}
 	if in, _ := u.InputAll(); p.above > 0 && in > p.above {
 		rates = p.long
 	}
