@@ -282,8 +282,8 @@ func TestReplies(t *testing.T) {
 			answers: list(says(wants("poke", `{}`)), says(text("ok"))), gate: gate.New(gate.Policy{}, gate.Inbox{}),
 			change: func(c *Config) { c.Answer = time.Minute }, want: event.Done, stop: "end_turn", lines: []string{"gate.denied c0 by nobody"},
 		},
-		"turns":  {answers: list(says(wants("poke", `{}`))), change: limit, want: event.Failed, stop: "max_turns", lines: []string{"tool.cancelled c0 the limit of 1 turns is reached"}},
-		"rounds": {answers: list(says(wants("poke", `{}`)), says(wants("poke", `{}`))), change: func(c *Config) { c.Rounds = 1 }, want: event.Failed, stop: "max_turns", lines: []string{"tool.done c0 poked", "tool.cancelled c0-2 the limit of 1 tool rounds is reached"}},
+		"turns":  {answers: list(says(wants("poke", `{}`))), change: limit, want: event.Failed, stop: "max_turn_requests", lines: []string{"tool.cancelled c0 the limit of 1 turns is reached"}},
+		"rounds": {answers: list(says(wants("poke", `{}`)), says(wants("poke", `{}`))), change: func(c *Config) { c.Rounds = 1 }, want: event.Failed, stop: "max_turn_requests", lines: []string{"tool.done c0 poked", "tool.cancelled c0-2 the limit of 1 tool rounds is reached"}},
 		"tool bug": {
 			answers: list(says(wants("poke", `{}`), wants("poke", `{}`))), want: event.Internal, stop: "error",
 			tool: func(context.Context, func(string)) tool.Result { panic("ouch") },

@@ -112,11 +112,11 @@ func (r *reply) turns(ctx context.Context) Verdict {
 		case r.cfg.Turns > 0 && turns == r.cfg.Turns:
 			why := limitReached("turns", r.cfg.Turns)
 			r.cancel(t.calls, why)
-			return failed("max_turns", why)
+			return failed("max_turn_requests", why)
 		case r.cfg.Rounds > 0 && rounds == r.cfg.Rounds:
 			why := limitReached("tool rounds", r.cfg.Rounds)
 			r.cancel(t.calls, why)
-			return failed("max_turns", why)
+			return failed("max_turn_requests", why)
 		}
 		empty = false
 		rounds++

@@ -83,6 +83,8 @@ func (v Verdict) problem(prompt, model string) event.Error {
 	switch {
 	case v.Outcome == event.Internal:
 		e.Name, e.Source = "InternalError", "agent"
+	case v.Outcome == event.Misuse: // whatever the run's end calls it, here it is ours to mend, and no server's
+		e.Class, e.Name, e.Source = "config", "ConfigError", "config"
 	case v.Class != "":
 		e.Name, e.Source = "ProviderError", "provider"
 	default:
