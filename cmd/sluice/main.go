@@ -1,4 +1,4 @@
-// Sluice reads, checks and converts the event streams of coding agents.
+// Sluice runs coding agents with nobody watching, and reads, checks and converts their event streams.
 package main
 
 import "github.com/sluice-dev/sluice/internal/cli"

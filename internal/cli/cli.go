@@ -94,10 +94,12 @@ func (s IO) skip(err error) error {
 func rootCommand(io IO) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
-		Short: "read, check and convert the event streams of coding agents",
-		Long: `Sluice reads the streams of events that headless coding agents write, whichever of its dialects
-they are in (` + dialectNames() + `), and says what happened.
+		Short: "run coding agents with nobody watching, and tell the truth about what they did",
+		Long: `Sluice runs a coding agent headless, as a stream of events on stdout that has exactly one end and an exit code that is the
+outcome; and it reads such streams, whichever dialect they are in (` + dialectNames() + `).
 
+  sluice run "What is in this folder?"          run the agent
+  sluice model serve script.yaml                a scripted model behind the real wire formats
   sluice digest run.ndjson                      what happened in a run
   sluice lint run.ndjson                        is the stream what its specification says?
   sluice convert --to aictrl run.ndjson         tell it in another dialect
