@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sluice-dev/sluice/internal/script"
 )
 
 // one is a script of one step with a fault.
@@ -186,15 +184,6 @@ func handle(s *Server, w http.ResponseWriter, r *http.Request) (broken bool) {
 	}()
 	s.ServeHTTP(w, r)
 	return false
-}
-
-func parse(t *testing.T, text string) *script.Script {
-	t.Helper()
-	s, err := script.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // An answer that hangs has said what it said, and ends when the client leaves.

@@ -61,13 +61,11 @@ type Server struct {
 	options Options
 	player  *script.Player
 	model   string // that it is listed as
+	most    int64  // bytes of a request
 	count   atomic.Int64
 	token   string // that the token endpoint gives
 	threads threads
 }
-
-// most is the largest request that is read.
-const most = 256 << 20
 
 // New returns a server that plays a script which [script.Script.Check] finds nothing wrong with.
 func New(s *script.Script, o Options) *Server {
@@ -81,7 +79,7 @@ func New(s *script.Script, o Options) *Server {
 	if name == "" {
 		name = "scripted"
 	}
-	return &Server{options: o, player: script.NewPlayer(s), model: name, token: "ya29." + rand.Text()}
+	return &Server{options: o, player: script.NewPlayer(s), model: name, most: 256 << 20, token: "ya29." + rand.Text()}
 }
 
 // A format is a wire format.
@@ -140,7 +138,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 			panic(http.ErrAbortHandler) // the connection breaks here, with nothing said about it
 		}
 	}()
-	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, most))
+	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, s.most))
 	if s.options.Record != nil {
 		s.options.Record(Recorded{At: began, Method: hr.Method, Path: hr.URL.RequestURI(), Header: hr.Header.Clone(), Body: body})
 	}
