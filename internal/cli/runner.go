@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -19,10 +18,8 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/config"
-	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/provider"
-	"github.com/sluice-dev/sluice/internal/tool"
 	"github.com/sluice-dev/sluice/journal"
 )
 
@@ -233,140 +230,6 @@ func (r *runner) show() event.Sink {
 	return dialect.NewWriter(r.io.Out, d, dialect.Options{})
 }
 
-// work wires the agent and lets it answer one message.
-func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
-	name, prov, model, nameErr := r.chooseModel()
-	rules, ruleErr := r.rules()
-	set := tool.Builtin(tool.Options{
-		Workspace: r.workspace, Spill: filepath.Join(r.home, "spill"), Group: &r.group,
-	})
-	for _, t := range r.io.Tools {
-		set.Add(t)
-	}
-	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
-	r.line.src.Emit(event.Event{Body: catalog(set)})
-	if err := either(nameErr, ruleErr); err != nil {
-		return misuse(err)
-	}
-	text, source, err := r.io.readPrompt(ctx, args, r.promptFile)
-	if ctx.Err() != nil {
-		return agent.Ended(ctx)
-	}
-	if err != nil {
-		return misuse(err)
-	}
-	for _, f := range r.files {
-		if _, err := agent.Attach(f); err != nil {
-			return misuse(hinted{err, "--file names a file to go with the prompt"})
-		}
-	}
-	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules}, gate.Nobody{})
-	r.price, _ = provider.Lookup(prov, model)
-	if p, ok := r.cfg.Prices[name]; ok {
-		r.price = provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
-	}
-	system := r.system
-	if system == "" {
-		system = agent.System(r.workspace, r.began)
-	}
-	session := agent.New(agent.Config{
-		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
-		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: r.price,
-		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, OnAsk: r.onAsk,
-		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
-	}, r.line.src)
-	inbox := make(chan event.Command, 1)
-	inbox <- event.Message{Text: text, Files: r.files, Source: source}
-	close(inbox)
-	return session.Serve(ctx, inbox)
-}
-
-// profile is the agent's, if none is named.
-const profile = "default"
-
-// chooseModel finds out which model it is. The names are told even if they are wrong.
-func (r *runner) chooseModel() (name, prov, model string, err error) {
-	name = first(r.model, os.Getenv("SLUICE_MODEL"), r.cfg.Model)
-	if name == "" {
-		var why string
-		name, why = provider.Choose(provider.Options{Endpoints: r.endpoints()})
-		if name == "demo/demo" {
-			why += ": this is the built-in demo model, which can only look around; --model names a real one"
-		}
-		fmt.Fprintln(r.io.Err, "sluice: "+why)
-	}
-	var known []string
-	for n := range r.cfg.Endpoints {
-		known = append(known, n)
-	}
-	if prov, model, err = provider.Split(name, known...); err != nil {
-		prov, model, _ = strings.Cut(name, "/")
-		err = hinted{err, "sluice run --help"}
-	}
-	return name, prov, model, err
-}
-
-func (r *runner) endpoints() map[string]provider.Endpoint {
-	list := map[string]provider.Endpoint{}
-	for name, e := range r.cfg.Endpoints {
-		list[name] = provider.Endpoint(e)
-	}
-	return list
-}
-
-// open opens the model; it is asked again when a request fails for a reason that may pass.
-func (r *runner) open(name string) (provider.Model, error) {
-	m, err := provider.Open(provider.Options{Model: name, BaseURL: r.baseURL, Endpoints: r.endpoints(), Idle: r.idle})
-	if err != nil {
-		return nil, err
-	}
-	p := provider.Policy{Retries: r.retries, For: r.retryFor}
-	if p.Retries == 0 {
-		p.Retries = -1
-	}
-	return provider.Retrying(m, p), nil
-}
-
-// rules are those that come with the face, then the user's, then the flags'.
-func (r *runner) rules() ([]event.Rule, error) {
-	rules := gate.Defaults("native")
-	if r.mode == "" {
-		r.mode = first(r.cfg.Mode, gate.ModeDefault)
-	}
-	for _, list := range []struct {
-		action string
-		rules  []string
-	}{
-		{gate.Allow, r.cfg.Allow}, {gate.Ask, r.cfg.Ask}, {gate.Deny, r.cfg.Deny},
-		{gate.Allow, r.allow}, {gate.Ask, r.ask}, {gate.Deny, r.deny},
-	} {
-		for _, text := range list.rules {
-			rule, err := gate.ParseRule(list.action, text)
-			if err != nil {
-				return rules, hinted{err, "sluice run --help"}
-			}
-			rules = append(rules, rule)
-		}
-	}
-	return rules, nil
-}
-
-func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStarted {
-	return event.RunStarted{
-		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
-		Profile: profile, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral,
-		Capabilities: &event.Capabilities{Thinking: true},
-	}
-}
-
-func catalog(set *tool.Set) event.Catalog {
-	c := event.Catalog{Tools: []event.CatalogTool{}, Skills: []event.CatalogSkill{}}
-	for _, t := range set.Tools() {
-		c.Tools = append(c.Tools, event.CatalogTool{Name: t.Spec().Name, Source: "builtin"})
-	}
-	return c
-}
-
 // misuse is the verdict on what the user should type differently.
 func misuse(err error) agent.Verdict {
 	reason := oneLine(err.Error())
@@ -395,14 +258,4 @@ func (r *runner) finish(v agent.Verdict) int {
 		fmt.Fprintf(r.io.Err, "sluice: %s: %s\n", end.Outcome, oneLine(end.Reason))
 	}
 	return exitCode(end)
-}
-
-// first returns the first that is not empty.
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
