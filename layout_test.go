@@ -37,7 +37,6 @@ var outside = map[string][]string{
 	"github.com/goccy/go-yaml":               {"internal/script"},
 	"github.com/pelletier/go-toml/v2":        {"internal/config"},
 	"github.com/anthropics/anthropic-sdk-go": {"internal/provider"},
-	"github.com/openai/openai-go/v3":         {"internal/provider"},
 	"github.com/aws/aws-sdk-go-v2":           {"internal/provider", "internal/modelserver"},
 	"golang.org/x/oauth2":                    {"internal/provider"},
 	"mvdan.cc/sh/v3/syntax":                  {"internal/gate"},

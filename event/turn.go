@@ -103,7 +103,7 @@ type Compacted struct {
 	After   *int64 `json:"after,omitempty"`
 }
 
-// A Retry says that a request to the provider failed and will be sent again.
+// A Retry says that a request to the provider failed and will be sent again. What the turn has said so far is void.
 type Retry struct {
 	Attempt int    `json:"attempt"` // 1 is the first retry
 	Limit   int    `json:"limit,omitempty"`

@@ -3,9 +3,9 @@
 //
 //	history (events) ──▶ request ──▶ server ──SSE──▶ TextDelta, Text, Thought, ToolCalled, TurnEnded
 //
-// A provider's file holds the shapes of its wire format and nothing else knows them. The vendors' own clients carry the
-// request, so that keys, signatures, proxies and addresses are theirs to handle; they do not retry: [Retrying] does, and
-// tells.
+// A provider's file holds the shapes of its wire format and nothing else knows them. Where a vendor's own client is light it
+// carries the request, so that keys and signatures are its to handle; OpenAI's would double what a run costs to start, and
+// what is needed of it is a few headers. No client retries: [Retrying] does, and tells.
 package provider
 
 import (
