@@ -91,6 +91,9 @@ func NewWriter(w io.Writer, d *Dialect, o Options) *Writer {
 	return &Writer{w: w, enc: d.NewEncoder(o)}
 }
 
+// Recall takes an event that was told before, so that what the dialect counts goes on.
+func (w *Writer) Recall(e event.Event) { w.buf = w.enc.Encode(w.buf[:0], e) }
+
 // Put tells one event.
 func (w *Writer) Put(e event.Event) error {
 	w.buf = w.enc.Encode(w.buf[:0], e)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -89,8 +90,11 @@ func (r *reply) turns(ctx context.Context) Verdict {
 		t := r.ask(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return Ended(ctx)
+			v := Ended(ctx)
+			r.cancel(t.calls, v.Reason)
+			return v
 		case t.err != nil:
+			r.cancel(t.calls, "the answer was not completed")
 			return refused(t.err)
 		case t.finish == event.FinishLength:
 			r.cancel(t.calls, "the answer was cut by the output limit")
@@ -183,7 +187,9 @@ func (r *reply) ask(ctx context.Context) (t turn) {
 // open finds the model, when it is first needed.
 func (s *Session) open(ctx context.Context) (err error) {
 	if s.model == nil {
-		s.model, err = s.cfg.Open(ctx)
+		if s.model, err = s.cfg.Open(ctx); err != nil && !errors.As(err, new(*provider.Error)) {
+			err = &provider.Error{Class: provider.NoKey, Message: err.Error(), Err: err}
+		}
 	}
 	return err
 }

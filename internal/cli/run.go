@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ type runOptions struct {
 	answerIn                   time.Duration
 	deniedOK                   bool
 	format                     string
-	workspace, session, system string
+	workspace, session, resume string
+	system                     string
 	promptFile                 string
 	files                      []string
 	ephemeral                  bool
@@ -73,6 +75,7 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
 	f.StringVarP(&o.workspace, "workspace", "C", "", "folder to work in (the current one)")
 	f.StringVar(&o.session, "session-id", "", "name of the session (a new one)")
+	f.StringVar(&o.resume, "resume", "", "go on with a session: its name, or latest for the last one of this folder")
 	f.StringVar(&o.system, "system-prompt", "", "instead of our own instructions to the model")
 	f.StringVar(&o.promptFile, "prompt-file", "", "file with the prompt")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "file to go with the prompt: text or an image; may be repeated")
@@ -122,6 +125,9 @@ func (o runOptions) check() error {
 		if d < 0 {
 			return hinted{fmt.Errorf("--%s %s: it cannot be negative", flag, d), "sluice run --help"}
 		}
+	}
+	if o.resume != "" && (o.session != "" || o.ephemeral) {
+		return hinted{errors.New("--resume goes on with a session that is kept, under its own name: neither --session-id nor --ephemeral go with it"), "sluice run --help"}
 	}
 	return either(
 		one("mode", o.mode, "", "default", "auto_edit", "yolo"),

@@ -2,13 +2,10 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -20,7 +17,6 @@ import (
 	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/provider"
-	"github.com/sluice-dev/sluice/journal"
 )
 
 // A runner is one run of the agent, from the first line to the exit code.
@@ -32,7 +28,8 @@ type runner struct {
 	line  *timeline
 	group proc.Group
 	cfg   config.Config
-	home  string // folder of the session
+	was   event.RunStarted // how the session was begun, if it is resumed
+	home  string           // folder of the session
 	price provider.Price
 	tree  worktree
 }
@@ -94,7 +91,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	if r.ephemeral && r.home != "" {
 		defer os.RemoveAll(r.home)
 	}
-	r.line = newTimeline(r.session, w, r.show(), r.stop)
+	show := r.show()
+	r.past(func(e event.Event) { recall(show, e) })
+	r.line = newTimeline(r.session, w, show, r.stop)
 	if r.timeout > 0 {
 		var release context.CancelFunc
 		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &agent.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
@@ -147,70 +146,6 @@ func (r *runner) guard(ctx context.Context, args []string) agent.Verdict {
 			}
 		}
 	}
-}
-
-// prepare finds out where to work and begins the journal. The error of a flag is hinted; any other is of the journal.
-func (r *runner) prepare() (*journal.Writer, error) {
-	if r.session == "" {
-		r.session = newSession()
-	}
-	path, err := config.Path(os.Getenv)
-	if err == nil {
-		r.cfg, err = config.Read(path)
-	}
-	if err != nil {
-		return nil, hinted{err, "mend or remove the file"}
-	}
-	if err := r.enterWorkspace(); err != nil {
-		return nil, err
-	}
-	if r.ephemeral {
-		if r.home, err = os.MkdirTemp("", "sluice-"); err != nil {
-			return nil, fmt.Errorf("journal: %w", err)
-		}
-	} else {
-		state, err := config.State(os.Getenv)
-		if err != nil {
-			return nil, err
-		}
-		r.home = filepath.Join(state, "sessions", r.session)
-	}
-	w, err := journal.Create(filepath.Join(r.home, "journal.ndjson"))
-	if errors.Is(err, fs.ErrExist) {
-		return nil, hinted{fmt.Errorf("there is a session %q already", r.session), "choose another --session-id"}
-	}
-	return w, err
-}
-
-func (r *runner) enterWorkspace() (err error) {
-	if r.workspace == "" {
-		r.workspace = "."
-	}
-	if r.workspace, err = filepath.Abs(r.workspace); err == nil {
-		r.workspace, err = filepath.EvalSymlinks(r.workspace)
-	}
-	if err == nil {
-		var info os.FileInfo
-		if info, err = os.Stat(r.workspace); err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder", r.workspace)
-		}
-	}
-	if err != nil {
-		return hinted{err, "--workspace names the folder to work in"}
-	}
-	return nil
-}
-
-// newSession makes a name: a UUID that sorts by time.
-func newSession() string {
-	var b [16]byte
-	rand.Read(b[6:])
-	ms := time.Now().UnixMilli()
-	for i := range 6 {
-		b[i] = byte(ms >> (40 - 8*i))
-	}
-	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // show is where the stream goes.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,6 +37,9 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 		return misuse(err)
 	}
 	text, source, err := r.io.readPrompt(ctx, args, r.promptFile)
+	if r.resume != "" && errors.Is(err, errNoPrompt) {
+		text, source, err = "Go on.", "argument", nil
+	}
 	if ctx.Err() != nil {
 		return agent.Ended(ctx)
 	}
@@ -61,6 +65,7 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, OnAsk: r.onAsk,
 		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
 	}, r.line.src)
+	r.past(session.Recall)
 	inbox := make(chan event.Command, 1)
 	inbox <- event.Message{Text: text, Files: r.files, Source: source}
 	close(inbox)
@@ -72,7 +77,7 @@ const profile = "default"
 
 // chooseModel finds out which model it is. The names are told even if they are wrong.
 func (r *runner) chooseModel() (name, prov, model string, err error) {
-	name = first(r.model, os.Getenv("SLUICE_MODEL"), r.cfg.Model)
+	name = first(r.model, os.Getenv("SLUICE_MODEL"), r.before(), r.cfg.Model)
 	if name == "" {
 		var why string
 		name, why = provider.Choose(provider.Options{Endpoints: r.endpoints()})
@@ -90,6 +95,14 @@ func (r *runner) chooseModel() (name, prov, model string, err error) {
 		err = hinted{err, "sluice run --help"}
 	}
 	return name, prov, model, err
+}
+
+// before is the model that the session was begun with.
+func (r *runner) before() string {
+	if r.was.Provider == "" || r.was.Model == "" {
+		return ""
+	}
+	return r.was.Provider + "/" + r.was.Model
 }
 
 func (r *runner) endpoints() map[string]provider.Endpoint {
@@ -140,7 +153,7 @@ func (r *runner) rules() ([]event.Rule, error) {
 func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStarted {
 	return event.RunStarted{
 		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
-		Profile: profile, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral,
+		Profile: profile, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
 		Capabilities: &event.Capabilities{Thinking: true},
 	}
 }
