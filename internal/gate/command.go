@@ -29,11 +29,21 @@ const (
 // resolve tells where a path leads once links are followed; a relative one starts where the command does. The target it
 // returns is relative to the workspace (slashes), or absolute if it is outside. Nil: nobody follows links.
 func Command(command string, resolve func(path string) (target string, outside bool)) []Access {
+	return judged(command, dialect{}, resolve)
+}
+
+// ShCommand is [Command] for a command that is run by a shell which may not be bash. What sh and bash read differently is judged
+// both ways, or is opaque.
+func ShCommand(command string, resolve func(path string) (target string, outside bool)) []Access {
+	return judged(command, dialect{posix: true}, resolve)
+}
+
+func judged(command string, d dialect, resolve func(path string) (target string, outside bool)) []Access {
 	if resolve == nil {
 		resolve = lexical
 	}
 	j := &judge{resolve: resolve, seen: map[Access]bool{}, looked: map[string]look{}}
-	j.script(command, dialect{}, place{dirs: []string{""}})
+	j.script(command, d, place{dirs: []string{""}})
 	return j.result(command)
 }
 
@@ -67,6 +77,15 @@ func (j *judge) result(command string) []Access {
 		return j.out
 	}
 	isBash := func(a Access) bool { return a.Permission == "bash" }
+	slices.SortStableFunc(j.out, func(a, b Access) int { // what runs comes before what it touches
+		switch {
+		case isBash(a) == isBash(b):
+			return 0
+		case isBash(a):
+			return -1
+		}
+		return 1
+	})
 	if !slices.ContainsFunc(j.out, func(a Access) bool { return isBash(a) && !a.Implied }) {
 		if i := slices.IndexFunc(j.out, isBash); i >= 0 {
 			j.out[i].Implied = false
@@ -117,12 +136,14 @@ func (j *judge) script(text string, d dialect, at place) place {
 		j.give("it is not a whole shell command: " + err.Error())
 		return at
 	}
+	readings := []*syntax.File{f}
 	if d.posix {
-		// What sh is nobody knows: where bash and others would read the text differently, neither reading is safe.
-		if _, err := parse(text, syntax.LangPOSIX); err != nil || strings.Contains(text, "$'") || strings.Contains(text, `$"`) {
+		f, err := parse(text, syntax.LangPOSIX)
+		if err != nil || strings.Contains(text, "$'") || strings.Contains(text, `$"`) {
 			j.give("sh may read it otherwise than bash")
 			return at
 		}
+		readings = append(readings, f)
 	}
 	src, vars := j.src, j.vars
 	j.depth++
@@ -133,10 +154,13 @@ func (j *judge) script(text string, d dialect, at place) place {
 	if moves(f) && has[*syntax.FuncDecl](f) {
 		at = place{lost: true}
 	}
-	at = j.list(f.Stmts, at).any()
+	end := place{lost: at.lost}
+	for _, f := range readings {
+		end = end.or(j.list(f.Stmts, at).any())
+	}
 	j.src, j.vars = src, vars
 	j.depth--
-	return at
+	return end
 }
 
 // unfit says why a text should not even be parsed: it is too much, or programs do not agree on what its characters mean.
@@ -149,6 +173,12 @@ func unfit(text string) string {
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 		return "it has a control character"
+	}
+	for line := range strings.Lines(text) {
+		// The parser goes on with the next line if a comment ends in a backslash, bash does not.
+		if strings.Contains(line, "#") && strings.HasSuffix(line, "\\\n") {
+			return "a line with a # in it ends in a backslash"
+		}
 	}
 	depth := 0
 	for i := range len(text) {

@@ -268,8 +268,9 @@ func (q *Question) Withdraw() bool {
 
 // advice says what to type so that nobody has to be asked.
 func (q *Question) advice() string {
-	if q.decision.Hint == "" {
-		return "allow it with a rule"
+	advice := "to let it pass:"
+	for _, h := range q.decision.Hints {
+		advice += " --allow '" + strings.ReplaceAll(h, "'", `'\''`) + "'"
 	}
-	return "to let it pass: --allow '" + strings.ReplaceAll(q.decision.Hint, "'", `'\''`) + "'"
+	return advice
 }

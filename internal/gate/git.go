@@ -30,7 +30,7 @@ var gitCommands = map[string]gitCommand{
 	"diff-index": gitDiff, "diff-files": gitDiff, "range-diff": gitDiff, "blame": gitDiff, "annotate": gitDiff, "reflog": gitDiff,
 	"stash": {opaque: "--ext-diff --textconv", edits: "--output"},
 
-	"status": gitLook, "ls-files": gitLook, "ls-tree": gitLook, "rev-parse": {reads: true, opaque: "--git-path"}, "describe": gitLook,
+	"status": gitLook, "ls-files": gitLook, "ls-tree": gitLook, "rev-parse": gitLook, "describe": gitLook,
 	"for-each-ref": gitLook, "show-ref": gitLook, "show-branch": gitLook, "merge-base": gitLook, "name-rev": gitLook, "cherry": gitLook,
 	"count-objects": gitLook, "check-ignore": gitLook, "check-attr": gitLook, "check-ref-format": gitLook, "check-mailmap": gitLook,
 	"version": gitLook, "verify-commit": gitLook, "verify-tag": gitLook, "merge-tree": gitLook, "fsck": gitLook, "column": gitLook,

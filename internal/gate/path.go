@@ -56,7 +56,8 @@ func (j *judge) path(w word, r role, at place) {
 func (j *judge) name(w word, r role, at place) {
 	for _, p := range paths(w.value) {
 		for _, dir := range at.dirs {
-			j.touch(under(dir, p), r, w.tilde)
+			full := under(dir, p)
+			j.touch(full, r, w.tilde || full != p && strings.HasPrefix(full, "~"))
 		}
 	}
 }
@@ -121,7 +122,11 @@ func (j *judge) touch(p string, r role, tilde bool) {
 	}
 	t, out := j.where(p, tilde)
 	if out {
-		j.add(Access{Permission: Outside, Target: t, Class: event.ClassExec})
+		a := Access{Permission: Outside, Target: t, Class: event.ClassExec}
+		if strings.HasPrefix(t, "~") && slices.Contains(strings.Split(t, "/"), "..") {
+			a.Opaque, a.Why = true, "nobody knows what is above a home"
+		}
+		j.add(a)
 	}
 	edit := Access{Permission: "edit", Target: t, Class: event.ClassEdit, Implied: r != roleTo}
 	switch r {
@@ -164,7 +169,9 @@ func under(dir, p string) string {
 func paths(s string) []string {
 	var out []string
 	add := func(p string) {
-		if p != "" && len(p) < 4096 && !slices.Contains(out, p) {
+		// What is too long for a name of a file is none: code, or a message.
+		tooLong := slices.ContainsFunc(strings.Split(p, "/"), func(s string) bool { return len(s) > 255 })
+		if p != "" && len(p) < 4096 && !tooLong && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
@@ -191,7 +198,9 @@ func paths(s string) []string {
 	case strings.Contains(s, "://"):
 		return nil
 	default:
-		add(s)
+		if before, _, ok := strings.Cut(s, ":/"); !ok || !strings.HasPrefix(before, "/") { // else it is a list of paths
+			add(s)
+		}
 	}
 	for i := range len(s) {
 		if strings.IndexByte("=:@,", s[i]) >= 0 && i+1 < len(s) {

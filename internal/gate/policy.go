@@ -24,7 +24,7 @@ type Decision struct {
 	Asked  []Access    // all that must be asked about
 	Of     []string    // targets: of all accesses that have that one's permission and came out as it did
 	Reason string      // one line, for model and person; empty when it is allowed
-	Hint   string      // of what must be asked: the rule that would allow it, as in bash(go test *)
+	Hints  []string    // of what must be asked: the rules that would allow it, as in bash(go test *)
 }
 
 // Decide says whether a call with these accesses may pass.
@@ -54,6 +54,11 @@ func (p Policy) decide(accesses []Access, always func(Access, *event.Rule) bool)
 	out.Of = of[out.Action+" "+out.Access.Permission]
 	if out.Action == Ask {
 		out.Asked = asked
+		for _, a := range asked {
+			if h := hint(a); !slices.Contains(out.Hints, h) {
+				out.Hints = append(out.Hints, h)
+			}
+		}
 	}
 	return out
 }
@@ -101,13 +106,13 @@ func (p Policy) one(a Access) Decision {
 	case last != nil && last.Action == Allow:
 		return Decision{Action: Allow, By: event.ByRule, Rule: last, Access: a}
 	case last != nil:
-		return Decision{Action: Ask, Rule: last, Access: a, Reason: "the rule " + RuleText(*last) + " asks: " + about(a), Hint: hint(a)}
+		return Decision{Action: Ask, Rule: last, Access: a, Reason: "the rule " + RuleText(*last) + " asks: " + about(a)}
 	case a.Implied:
 		return Decision{Action: Allow, By: event.ByMode, Access: a}
 	case p.Mode == ModeAutoEdit && !a.Opaque && a.Permission != Outside && (a.Class == event.ClassInfo || a.Class == event.ClassEdit):
 		return Decision{Action: Allow, By: event.ByMode, Access: a}
 	}
-	return Decision{Action: Ask, Access: a, Reason: "no rule allows it: " + about(a), Hint: hint(a)}
+	return Decision{Action: Ask, Access: a, Reason: "no rule allows it: " + about(a)}
 }
 
 // all yields the protected rules and then the policy's own.

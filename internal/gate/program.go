@@ -18,6 +18,7 @@ type program struct {
 	opaque  string // options that run something else
 	edits   string // options whose value is a file that is written
 	unnamed string // not empty: it writes files that it does not name
+	loose   bool   // what it runs is anyway for others to say: words that nobody knows do no more harm
 }
 
 var (
@@ -54,7 +55,7 @@ var programs = map[string]program{
 	"gzip":  shrink, "gunzip": shrink, "xz": shrink, "unxz": shrink, "bzip2": shrink, "bunzip2": shrink, "zstd": shrink,
 	"unzip": unpack, "patch": unpack, "cpio": unpack, "7z": unpack, "ar": unpack, "unar": unpack, "pax": unpack,
 	"zip":  {role: roleRead, first: roleEdit, flags: "rqj", opaque: "-T --test -TT --unzip-command"},
-	"make": {role: roleAny, opaque: "--eval SHELL= .SHELLFLAGS= MAKEFLAGS="}, "gmake": {role: roleAny, opaque: "--eval SHELL= .SHELLFLAGS= MAKEFLAGS="},
+	"make": {role: roleAny, opaque: "--eval SHELL= .SHELLFLAGS= MAKEFLAGS=", loose: true}, "gmake": {role: roleAny, opaque: "--eval SHELL= .SHELLFLAGS= MAKEFLAGS=", loose: true},
 	"wget": {role: roleAny, opaque: "--use-askpass -e --execute"},
 }
 
@@ -79,7 +80,7 @@ func (j *judge) ordinary(p part, k program) flow {
 			switch {
 			case matchOption(w, opaque) >= 0:
 				p.why = "its option " + clip(w.text) + " runs or changes something else"
-			case w.hidden() && len(opaque)+len(edits) > 0:
+			case w.hidden() && len(opaque)+len(edits) > 0 && !k.loose:
 				p.why = hiddenWhy(w)
 			}
 		}

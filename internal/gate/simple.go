@@ -235,6 +235,9 @@ func (j *judge) shell(p part) flow {
 			rest = rest[1:]
 		case w.literal && strings.Trim(w.value, "-ceuxv") == "" && !strings.HasPrefix(w.value, "--"):
 			command = command || strings.Contains(w.value, "c")
+		case w.hidden():
+			p.why = "the text that the shell runs is known only then"
+			return j.ordinary(p, program{role: roleAny})
 		default:
 			p.why = "the shell is started in a way that is not judged"
 			return j.ordinary(p, program{role: roleAny})

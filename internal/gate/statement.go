@@ -117,13 +117,11 @@ func (j *judge) command(s *syntax.Stmt, at place) flow {
 		}
 		return stay(out)
 	case *syntax.TimeClause:
+		j.run([]word{plain("time")}, true, "") // behind a pipe it is a program
 		if c.Stmt == nil {
 			return stay(at)
 		}
 		return j.stmt(c.Stmt, at)
-	case *syntax.CoprocClause:
-		j.stmt(c.Stmt, at)
-		return stay(at)
 	case *syntax.FuncDecl:
 		if c.Name == nil || shadows(c.Name.Value) {
 			j.give("it gives a function the name of a command")
@@ -300,7 +298,11 @@ func (j *judge) redirect(r *syntax.Redirect, at place) {
 	case syntax.RdrIn:
 		j.path(w, roleFrom, at)
 	case syntax.DplIn, syntax.DplOut:
-		if !w.literal || !digits(strings.TrimSuffix(w.value, "-")) && w.value != "-" {
+		switch {
+		case w.literal && (w.value == "-" || digits(strings.TrimSuffix(w.value, "-"))):
+		case strings.ContainsAny(w.value, "'\"\\"): // bash takes quotes out of it twice
+			j.path(word{text: w.text}, roleTo, at)
+		default:
 			j.path(w, roleTo, at)
 		}
 	default:

@@ -51,7 +51,7 @@ func (w word) option() bool { return strings.HasPrefix(w.value, "-") && w.value 
 func plain(value string) word { return word{text: show(value), value: value, literal: true} }
 
 // unknown makes a word that nobody knows, with what is known of its beginning.
-func unknown(text, value string) word { return word{text: show(text), value: value} }
+func unknown(text, value string) word { return word{text: text, value: value} }
 
 // show writes a literal word such that words can be told apart and no control character hides in it.
 func show(s string) string {
@@ -213,6 +213,9 @@ func (b *builder) part(p syntax.WordPart, first bool) {
 	case *syntax.ParamExp:
 		b.param(p, first)
 	case *syntax.ProcSubst:
+		if len(p.Stmts) == 0 { // bash takes it away
+			b.stop()
+		}
 		b.add("/dev/fd/63") // its commands are judged where they stand
 	default:
 		b.stop()

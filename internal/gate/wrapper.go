@@ -204,7 +204,7 @@ func (j *judge) find(p part) flow {
 			j.found(p, words[i+1:end], w)
 			i = end
 		case w.is("-delete"):
-			j.path(word{text: join(p.words), glob: 1, value: "*"}, roleEdit, p.at)
+			j.edits(p.at, "it removes files that it does not name")
 		case w.is("-fprint", "-fprint0", "-fls", "-fprintf") && i+1 < len(words):
 			j.path(words[i+1], roleEdit, p.at)
 			i++
