@@ -147,23 +147,16 @@ func (q *anthropicRequest) ask(r *request, envelope func(*anthropicVoice) voice)
 func (r *request) tokens() int { return len(r.body)/4 + 1 }
 
 func (q *anthropicRequest) seen() script.Seen {
-	s := script.Seen{System: q.System.text(), Model: q.Model}
-	role, first := "", true
+	g := glance{Seen: script.Seen{System: q.System.text(), Model: q.Model}}
 	for _, m := range q.Messages {
 		switch m.Role {
 		case "assistant":
-			if role != "assistant" {
-				s.Answers++
-			}
+			g.answer()
 		case "user":
-			if first {
-				s.Prompt, first = m.Content.text(), false
-			}
-			s.Last = m.Content.last()
+			g.message(m.Content.text(), m.Content.last())
 		}
-		role = m.Role
 	}
-	return s
+	return g.Seen
 }
 
 // last returns the last text or tool result.

@@ -96,27 +96,21 @@ func (chat) read(r *request) (ask, error) {
 }
 
 func (q *chatRequest) seen() script.Seen {
-	s := script.Seen{Model: q.Model}
-	role, first := "", true
+	g := glance{Seen: script.Seen{Model: q.Model}}
 	for _, m := range q.Messages {
+		text := m.Content.text()
 		switch m.Role {
 		case "system", "developer":
-			s.System += m.Content.text()
+			g.System += text
 		case "assistant":
-			if role != "assistant" {
-				s.Answers++
-			}
+			g.answer()
 		case "user":
-			if first {
-				s.Prompt, first = m.Content.text(), false
-			}
-			s.Last = m.Content.text()
+			g.message(text, text)
 		case "tool":
-			s.Last = m.Content.text()
+			g.result(text)
 		}
-		role = m.Role
 	}
-	return s
+	return g.Seen
 }
 
 // check says what OpenAI would refuse.

@@ -96,23 +96,15 @@ func (g gemini) read(r *request) (ask, error) {
 }
 
 func (q *geminiRequest) seen(model string) script.Seen {
-	s := script.Seen{Model: model, System: q.System.text() + q.Snake.text()}
-	role, first := "", true
+	g := glance{Seen: script.Seen{Model: model, System: q.System.text() + q.Snake.text()}}
 	for _, c := range q.Contents {
-		switch {
-		case c.Role == "model":
-			if role != "model" {
-				s.Answers++
-			}
-		case first:
-			s.Prompt, first = c.text(), false
-			s.Last = s.Prompt
-		default:
-			s.Last = c.last()
+		if c.Role == "model" {
+			g.answer()
+		} else {
+			g.message(c.text(), c.last())
 		}
-		role = c.Role
 	}
-	return s
+	return g.Seen
 }
 
 // last returns the last text, or what the last tool said.

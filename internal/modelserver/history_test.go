@@ -248,7 +248,7 @@ func TestPreviousResponse(t *testing.T) {
 func TestThreadsAreBounded(t *testing.T) {
 	var th threads
 	for i := range remembered + 10 {
-		th.keep(string(rune('a'+i)), thread{answers: i})
+		th.keep(string(rune('a'+i)), thread{open: []string{"x"}})
 	}
 	if len(th.known) != remembered || len(th.order) != remembered {
 		t.Errorf("%d and %d are kept", len(th.known), len(th.order))

@@ -100,7 +100,7 @@ func (responses) read(r *request) (ask, error) {
 	kept := q.Store == nil || *q.Store
 	now := q.follow(past)
 	return ask{
-		seen:   script.Seen{Answers: now.answers, System: q.system(), Prompt: now.prompt, Last: now.last, Model: q.Model},
+		seen:   now.Seen,
 		stream: q.Stream,
 		voice: func(t script.Turn, s *stage) voice {
 			id := r.id("resp_")
@@ -113,17 +113,6 @@ func (responses) read(r *request) (ask, error) {
 			}
 		},
 	}, nil
-}
-
-func (q *responsesRequest) system() string {
-	var b strings.Builder
-	b.WriteString(q.Instructions)
-	for _, i := range q.Input {
-		if i.Role == "system" || i.Role == "developer" {
-			b.WriteString(i.Content.text())
-		}
-	}
-	return b.String()
 }
 
 // check says what OpenAI would refuse. Some calls may be open from the response before.
@@ -191,40 +180,32 @@ func (q *responsesRequest) checkReasoning(i int, item responsesItem) error {
 
 // A thread is what is known of a conversation: of the requests and answers of a chain of responses.
 type thread struct {
-	answers      int
-	prompt, last string
-	open         []string // calls that the last answer made
+	glance
+	open []string // calls that the last answer made
 }
 
 // follow returns the thread with what a request adds to it.
 func (q *responsesRequest) follow(t thread) thread {
-	said, first := t.answers > 0, t.prompt == ""
+	t.Model, t.System, t.open = q.Model, q.Instructions, nil
 	for _, i := range q.Input {
-		if i.said() {
-			if !said {
-				t.answers++
-			}
-			said = true
-			continue
-		}
+		text := i.Content.text()
 		switch {
+		case i.said():
+			t.answer()
 		case i.Type == "function_call_output":
-			t.last = i.Output.text()
+			t.result(i.Output.text())
 		case i.Role == "user":
-			if first {
-				t.prompt, first = i.Content.text(), false
-			}
-			t.last = i.Content.text()
+			t.message(text, text)
+		default:
+			t.System += text
 		}
-		said = false
 	}
-	t.open = nil
 	return t
 }
 
 // with returns the thread with an answer.
 func (t thread) with(a script.Turn) thread {
-	t.answers++
+	t.answer()
 	for _, p := range a.Parts {
 		if p.Kind == script.ToolCall {
 			t.open = append(t.open, p.ID)
