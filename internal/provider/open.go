@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sluice-dev/sluice/internal/spell"
 )
 
 // Options say which model, and where it is.
@@ -120,7 +122,7 @@ func Split(name string, endpoints ...string) (provider, model string, err error)
 	}
 	slices.Sort(names)
 	hint := ""
-	if near := nearest(provider, names); near != "" {
+	if near := spell.Nearest(provider, names); near != "" {
 		hint = fmt.Sprintf("; did you mean %s/%s?", near, model)
 	}
 	return "", "", fmt.Errorf("there is no provider %q%s (there are: %s)", provider, hint, strings.Join(slices.Compact(names), ", "))
@@ -140,37 +142,6 @@ func guess(model string) string {
 		return r.name + "/" + r.model
 	}
 	return "anthropic/" + rows[0].model
-}
-
-// nearest is the name that a mistyped one was meant to be, if there is one.
-func nearest(name string, names []string) string {
-	best, least := "", 3
-	for _, n := range names {
-		if d := distance(strings.ToLower(name), n); d < least && d < len(n) {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be changed, added or left out to make b of a.
-func distance(a, b string) int {
-	line := make([]int, len(b)+1)
-	for j := range line {
-		line[j] = j
-	}
-	for i := range len(a) {
-		above := line[0]
-		line[0] = i + 1
-		for j := range len(b) {
-			d := above
-			if a[i] != b[j] {
-				d = 1 + min(above, line[j], line[j+1])
-			}
-			above, line[j+1] = line[j+1], d
-		}
-	}
-	return line[len(b)]
 }
 
 // Open opens a model: it looks for key and address, and sends nothing. The error of a name is as [Split] has it; what is

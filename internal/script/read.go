@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/sluice-dev/sluice/internal/spell"
 )
 
 // Read reads a script's file: YAML, or JSON.
@@ -102,7 +104,7 @@ func firstLine(s string) string {
 func unknownKey(key *token.Token, file *ast.File) string {
 	why := fmt.Sprintf("there is no key %q", key.Value)
 	known := keysAt(pathOf(file, key))
-	if near := nearest(key.Value, known); near != "" {
+	if near := spell.Nearest(key.Value, known); near != "" {
 		return fmt.Sprintf("%s: did you mean %s?", why, near)
 	}
 	if len(known) > 0 {
@@ -175,38 +177,6 @@ func keysAt(path string) []string {
 		keys = append(keys, typ.Field(i).Tag.Get("yaml"))
 	}
 	return keys
-}
-
-// nearest returns the word that is at most a third of its letters away, or none.
-func nearest(word string, known []string) string {
-	best, least := "", 0
-	for _, k := range known {
-		if d := distance(word, k); d <= (len(k)+2)/3 && (best == "" || d < least) {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to change, add or leave out between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // lineOf finds the line of a place, or of what is around it.
