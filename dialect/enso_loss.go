@@ -108,6 +108,7 @@ var ensoLosses = join(
 			return ok && ensoSummary(b.Summary) != b.Summary
 		}},
 	},
+	lost("compacted", Dropped, "only tokens before and after are told, and the summary", "usage", "cost"),
 	lost("error", Dropped, "only the message is told", "code", "class", "name", "retryable", "source", "prompt", "type", "stop", "model", "data", "diagnostics"),
 	ensoRunEnd("run.done"), lost("run.done", Dropped, "a run that ended well has no error", "reason"),
 	ensoRunEnd("run.failed"), lost("run.failed", Approximated, "every failure looks the same but for its message, and like a cancellation after a reply that was cancelled", "outcome"),

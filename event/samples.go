@@ -77,7 +77,7 @@ func Samples() []Event {
 		{top, SkillRead{Name: "commit", File: "/src/.sluice/skills/commit/template.md"}},
 		{child, AgentStarted{Parent: "ses_7f3", Title: "look around", Role: "reviewer", Prompt: "find the entry point", Depth: 1, Inferred: true}},
 		{child, AgentEnded{Parent: "ses_7f3", Error: "it gave up", Inferred: true}},
-		{top, Compacted{Reason: "context nearly full", Summary: "we fixed one test", Before: new(int64(180000)), After: new(int64(9000))}},
+		{top, Compacted{Reason: "context nearly full", Summary: "we fixed one test", Before: new(int64(180000)), After: new(int64(9000)), Usage: Usage{Input: new(int64(9)), Output: new(int64(8)), Reasoning: new(int64(7)), CacheRead: new(int64(6)), CacheWrite: new(int64(5))}, Cost: Cost{Total: new(0.5), Input: new(0.1), Output: new(0.2), CacheRead: new(0.1), CacheWrite: new(0.1)}}},
 		{top, Retry{Attempt: 1, Limit: 4, Wait: 2000, Class: "rate_limit", Status: 429, Message: "rate limit exceeded"}},
 		{top, Error{
 			Code: "provider_error", Class: "rate_limit", Name: "APIError", Message: "rate limit exceeded", Retryable: new(true), Source: "backend", Prompt: "m1",

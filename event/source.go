@@ -10,6 +10,13 @@ type Sink interface {
 	Put(Event) error
 }
 
+// A Filter stands between those who emit and the timeline: it passes events on, changed, later or not at all, in whatever
+// number. What it still has when nothing more comes, Close passes on. A [Mender] is one.
+type Filter interface {
+	Put(e Event, emit func(Event))
+	Close(emit func(Event))
+}
+
 // A Source is the run's one timeline: if Emit(a) returned before Emit(b) was called, a has the smaller number, and every
 // sink sees a first.
 //
@@ -22,6 +29,7 @@ type Source struct {
 	show    Sink
 
 	mu     sync.Mutex
+	filter Filter // nil: events are taken as they come
 	last   uint64
 	queue  []Event // journalled and not yet shown
 	broken error   // the journal's first error; nothing is numbered after it
@@ -35,31 +43,67 @@ func NewSource(session string, last uint64, journal, show Sink, now func() time.
 	return &Source{session: session, last: last, journal: journal, show: show, now: now}
 }
 
+// Through lets every event pass f before it gets its number. f is used under the lock, by one goroutine at a time.
+func (s *Source) Through(f Filter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.filter = f
+}
+
 // Emit gives the event its number, and its time and session if it has none, and returns it as it was written. An error of
 // the journal ends the timeline: the event was not taken, and no later one will be. An error of show is returned, and the
 // timeline goes on.
+//
+// If a filter makes several events of it, the last one is returned; if it keeps the event back, the zero Event.
 func (s *Source) Emit(e Event) (Event, error) {
-	e, err := s.take(e)
-	if err != nil {
-		return e, err
+	return s.enter(func(f Filter, take func(Event)) {
+		e = e.Stamp()
+		if e.Session == "" {
+			e.Session = s.session
+		}
+		if f == nil {
+			take(e)
+		} else {
+			f.Put(e, take)
+		}
+	})
+}
+
+// Flush takes what the filter still keeps back: nothing more comes, or what comes has nothing to do with it.
+func (s *Source) Flush() error {
+	_, err := s.enter(func(f Filter, take func(Event)) {
+		if f != nil {
+			f.Close(take)
+		}
+	})
+	return err
+}
+
+// enter takes events under the lock and shows them after it. It returns the last one.
+func (s *Source) enter(events func(f Filter, take func(Event))) (last Event, err error) {
+	func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err = s.broken; err != nil {
+			return
+		}
+		events(s.filter, func(e Event) {
+			if err == nil {
+				last, err = s.take(e)
+			}
+		})
+	}()
+	if err != nil || last.Seq == 0 {
+		return last, err
 	}
-	return e, s.drain(e.Seq)
+	return last, s.drain(last.Seq)
 }
 
 // take numbers the event and puts it to the journal.
 func (s *Source) take(e Event) (Event, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.broken != nil {
-		return e, s.broken
-	}
-	e = e.Stamp()
 	e.Seq = s.last + 1
 	if e.At.IsZero() {
 		e.At = s.now().UTC().Truncate(time.Millisecond)
-	}
-	if e.Session == "" {
-		e.Session = s.session
 	}
 	if s.journal != nil {
 		if err := s.journal.Put(e); err != nil {

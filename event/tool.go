@@ -95,6 +95,7 @@ const (
 	ByFile    By = "file"    // an answer file
 	ByControl By = "control" // the control socket
 	ByAuto    By = "auto"    // automatic approval
+	ByHook    By = "hook"    // a hook of the user's
 	ByNobody  By = "nobody"  // it was asked, and nobody was there
 )
 

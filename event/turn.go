@@ -101,6 +101,8 @@ type Compacted struct {
 	Summary string `json:"summary,omitempty"`
 	Before  *int64 `json:"before,omitempty"` // tokens
 	After   *int64 `json:"after,omitempty"`
+	Usage   Usage  `json:"usage,omitzero"` // of the answer that summed it up, which is no turn
+	Cost    Cost   `json:"cost,omitzero"`
 }
 
 // A Retry says that a request to the provider failed and will be sent again. What the turn has said so far is void.

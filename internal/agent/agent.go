@@ -34,58 +34,100 @@ type Config struct {
 	System   string // what the model is told first
 	Tools    []tool.Tool
 	Gate     *gate.Gate
-	Price    provider.Price // zero: unknown
+	Price    provider.Price // zero: unknown; its window is the model's
 
 	MaxTokens int    // of one answer; 0: the provider's usual
 	Thinking  string // as [provider.Request] has it
-	Turns     int    // answers in one reply; 0: no limit
-	Rounds    int    // rounds of calls in one reply; 0: no limit
-	Clip      int    // bytes of a call's output that the model is shown; 0: [DefaultClip]
+	Turns     int    // answers in one reply, or of one sub-agent; 0: no limit
+	Rounds    int    // rounds of calls, likewise
+	Clip      int    // bytes of a call's output that the model is shown; 0: [tool.Shown]
+	Budget    Budget // of the session and its sub-agents together
 
 	OnAsk  string        // what happens to a question that nobody answers: deny (or empty), fail
 	Answer time.Duration // how long an answer may take; 0: for ever
 
-	Changing func() // called before the first call that may change something, if set
+	Depth      int                       // how deep sub-agents may be nested; 0: there are none
+	Roles      []Role                    // that a sub-agent may be given
+	NewSession func() string             // names a sub-agent's session
+	Check      func(answer string) error // says what is wrong with a final answer, if set
+
+	Before   func(context.Context, Call) error          // may refuse a call that passed the gate, if set
+	After    func(context.Context, Call, event.ToolEnd) // told of every call that ran, and of its end, if set
+	Changing func()                                     // called before the first call that may change something, if set
 	Now      func() time.Time
 }
 
-// DefaultClip is how much of an output a model is shown.
-const DefaultClip = 30_000
+// A Call is a tool call as others than the model see it.
+type Call struct {
+	ID    string
+	Agent string
+	Tool  string
+	Input event.Raw
+}
 
-// A Session is one conversation.
+// A Session is one conversation: that of the top agent, or of a sub-agent.
 //
 // Whoever owns the [event.Source] ends the context when it breaks: the session itself does not look at its errors.
 type Session struct {
+	*shared
 	cfg   Config
-	src   *event.Source
+	path  string // of a sub-agent
+	name  string // of a sub-agent's session
+	depth int
 	tools map[string]tool.Tool
 	specs []provider.Tool
-	model provider.Model
 
-	mu      sync.Mutex
-	history fold.Transcript
-	ids     uint64            // the last number used for an id
-	used    map[string]bool   // ids of calls
-	asked   map[string]string // call → its question, the last one
-	started bool              // a message was answered
+	own     *model          // of a sub-agent whose role has another one; nil: the shared one
+	history fold.Transcript // under the mutex
+	turn    int             // number of the last one
+}
 
+// A model is one that was opened, or will be.
+type model struct {
+	mu sync.Mutex
+	m  provider.Model
+}
+
+// shared is what a session and its sub-agents have together.
+type shared struct {
+	src      *event.Source
 	changing sync.Once
-	turn     int // number of the last one
+
+	model model
+
+	mu       sync.Mutex
+	ids      uint64            // the last number used for an id
+	used     map[string]bool   // ids of calls
+	asked    map[string]string // call → its question, the last one
+	children int               // sub-agents so far
+	started  bool              // a message was answered
 	denials  int
+	spent    meter
 }
 
 // New makes a session that emits into src. Events of an earlier life of the session are given to [Session.Recall] first.
 func New(cfg Config, src *event.Source) *Session {
 	if cfg.Clip == 0 {
-		cfg.Clip = DefaultClip
+		cfg.Clip = tool.Shown
 	}
-	s := &Session{cfg: cfg, src: src, tools: map[string]tool.Tool{}, used: map[string]bool{}, asked: map[string]string{}, ids: src.Last()}
+	return newSession(&shared{src: src, ids: src.Last(), used: map[string]bool{}, asked: map[string]string{}}, cfg)
+}
+
+func newSession(sh *shared, cfg Config) *Session {
+	s := &Session{shared: sh, cfg: cfg, tools: map[string]tool.Tool{}}
 	for _, t := range cfg.Tools {
-		spec := t.Spec()
-		s.tools[spec.Name] = t
-		s.specs = append(s.specs, provider.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+		s.add(t)
+	}
+	if cfg.Depth > 0 {
+		s.add(task{s})
 	}
 	return s
+}
+
+func (s *Session) add(t tool.Tool) {
+	spec := t.Spec()
+	s.tools[spec.Name] = t
+	s.specs = append(s.specs, provider.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 }
 
 // Serve answers what comes through the inbox, one message after the other, until it is closed and everything is answered, or
@@ -174,90 +216,4 @@ func (s *Session) relay(call string, a gate.Answer) {
 // protest says that a client's command made no sense. The conversation goes on.
 func (s *Session) protest(why string) {
 	s.emit(event.Error{Code: "protocol_error", Class: "protocol", Message: why, Source: "client", Retryable: new(false)})
-}
-
-// emit tells what happened, and keeps it if the model is to know.
-func (s *Session) emit(b event.Body) { s.emitOf("", b) }
-
-func (s *Session) emitOf(call string, b event.Body) {
-	e, err := s.src.Emit(event.Event{Header: event.Header{Call: call}, Body: b})
-	if err != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remember(e)
-}
-
-// Recall tells the session what happened before it was resumed.
-func (s *Session) Recall(e event.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch b := e.Body.(type) {
-	case event.TurnStarted:
-		s.turn = max(s.turn, b.Number)
-	case event.Prompt:
-		s.started = s.started || b.Source != event.SourceHistory
-	case event.ToolCalled:
-		s.used[e.Call] = true
-	}
-	s.remember(e)
-}
-
-// remember keeps what belongs to the history, outputs cut to what a model is shown.
-func (s *Session) remember(e event.Event) {
-	if end, ok := event.AsToolEnd(e.Body); ok && end.Type != "image" {
-		end.Output = tool.Cut(end.Output, s.cfg.Clip)
-		switch e.Body.(type) {
-		case event.ToolDone:
-			e.Body = event.ToolDone(end)
-		case event.ToolFailed:
-			e.Body = event.ToolFailed(end)
-		case event.ToolCancelled:
-			e.Body = event.ToolCancelled(end)
-		}
-	}
-	fold.Apply(e, &s.history)
-}
-
-// id makes a name that no event of the journal has: numbers of ids run ahead of those of events.
-func (s *Session) id(prefix string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ids++
-	return fmt.Sprintf("%s%d", prefix, s.ids)
-}
-
-// callID makes a call's id one that no other call of the journal has: some models count anew in every answer.
-func (s *Session) callID(id string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id == "" {
-		id = "call"
-	}
-	name := id
-	for n := 2; s.used[name]; n++ {
-		name = fmt.Sprintf("%s-%d", id, n)
-	}
-	s.used[name] = true
-	return name
-}
-
-// request is what the model is told now.
-func (s *Session) request() provider.Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return provider.Request{
-		System: s.cfg.System, History: s.history.Events(), Tools: s.specs,
-		MaxTokens: s.cfg.MaxTokens, Thinking: s.cfg.Thinking,
-	}
-}
-
-// toolNames lists the tools there are.
-func (s *Session) toolNames() []string {
-	names := make([]string, 0, len(s.specs))
-	for _, t := range s.specs {
-		names = append(names, t.Name)
-	}
-	return names
 }

@@ -148,7 +148,7 @@ func (n *notes) short() (lines []string) {
 	return lines
 }
 
-func newSession(m provider.Model, n *notes, g *gate.Gate, change func(*Config), tools ...tool.Tool) *Session {
+func testSession(m provider.Model, n *notes, g *gate.Gate, change func(*Config), tools ...tool.Tool) *Session {
 	cfg := Config{
 		Open:     func(context.Context) (provider.Model, error) { return m, nil },
 		Provider: "fake", Model: "one", Tools: tools, Gate: g, Now: time.Now,
@@ -202,7 +202,7 @@ func TestInbox(t *testing.T) {
 			says(text("three")),
 		}}
 		n := &notes{}
-		s := newSession(m, n, gate.New(gate.Policy{}), nil, toy{"poke", event.ClassExec, works("poked")})
+		s := testSession(m, n, gate.New(gate.Policy{}), nil, toy{"poke", event.ClassExec, works("poked")})
 		inbox := make(chan event.Command)
 		verdict := make(chan Verdict)
 		go func() { verdict <- s.Serve(t.Context(), inbox) }()
@@ -300,7 +300,7 @@ func TestReplies(t *testing.T) {
 				if run == nil {
 					run = works("poked")
 				}
-				v := answer(t, newSession(&fake{answers: tt.answers}, n, g, tt.change, toy{"poke", event.ClassExec, run}))
+				v := answer(t, testSession(&fake{answers: tt.answers}, n, g, tt.change, toy{"poke", event.ClassExec, run}))
 				if v.Outcome != tt.want || v.Stop != tt.stop || (v.Outcome == event.Done) != (v.Reason == "") {
 					t.Errorf("%+v", v)
 				}
@@ -332,7 +332,7 @@ func TestCallsInParallel(t *testing.T) {
 			says(text("done")),
 		)}
 		n := &notes{}
-		s := newSession(m, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), nil,
+		s := testSession(m, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), nil,
 			toy{"run", event.ClassExec, second}, toy{"edit", event.ClassEdit, second}, toy{"look", event.ClassInfo, second})
 		begin := time.Now()
 		answer(t, s)
@@ -348,7 +348,7 @@ func TestCancelledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		n := &notes{}
-		s := newSession(&fake{answers: list(says(wants("run", `{}`), wants("edit", `{}`)))}, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), nil,
+		s := testSession(&fake{answers: list(says(wants("run", `{}`), wants("edit", `{}`)))}, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), nil,
 			toy{"run", event.ClassExec, func(ctx context.Context, out func(string)) tool.Result {
 				out("half")
 				<-ctx.Done()
@@ -376,7 +376,7 @@ func TestHistory(t *testing.T) {
 	m := &fake{answers: list(says(wants("run", `{}`)), says(wants("run", `{}`)), says(text("done")))}
 	n := &notes{}
 	long := strings.Repeat("line\n", 1000)
-	s := newSession(m, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), func(c *Config) { c.Clip = 200 }, toy{"run", event.ClassExec, works(long)})
+	s := testSession(m, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), func(c *Config) { c.Clip = 200 }, toy{"run", event.ClassExec, works(long)})
 	answer(t, s)
 	if got := len(n.list[len(n.list)-5].Body.(event.ToolDone).Output); got != len(long) {
 		t.Errorf("the journal has %d bytes of %d", got, len(long))
@@ -395,11 +395,11 @@ func TestHistory(t *testing.T) {
 		t.Error(diff)
 	}
 	// A session that recalls the journal tells the model the same.
-	again := newSession(m, &notes{}, nil, func(c *Config) { c.Clip = 200 })
+	again := testSession(m, &notes{}, nil, func(c *Config) { c.Clip = 200 })
 	for _, e := range n.list {
 		again.Recall(e)
 	}
-	if diff := cmp.Diff(append(last, event.Event{Header: event.Header{Kind: "text"}, Body: n.list[len(n.list)-3].Body}), again.request().History); diff != "" {
+	if diff := cmp.Diff(append(last, event.Event{Header: event.Header{Kind: "text"}, Body: n.list[len(n.list)-3].Body}), again.request(nil).History); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -22,6 +22,7 @@ type call struct {
 	passed []gate.Access   // what the gate was asked about
 	open   <-chan answered // its question, until that is settled
 	ended  bool
+	result string // what came of it, for the loop detector and the weight of the next request
 }
 
 // read makes a call of what the model said. It is planned here only for its title; what is planned counts when it is done.
@@ -56,16 +57,17 @@ func (r *reply) act(ctx context.Context, calls []*call) *Verdict {
 	}
 	var (
 		mu      sync.Mutex
-		verdict *Verdict
+		verdict *Verdict // of the first call that has one
+		first   int
 	)
 	for _, group := range groups(calls) {
 		var running sync.WaitGroup
-		for _, c := range group {
+		for i, c := range group {
 			running.Go(func() {
 				if v := r.do(ctx, c); v != nil {
 					mu.Lock()
-					if verdict == nil {
-						verdict = v
+					if verdict == nil || i < first {
+						verdict, first = v, i
 					}
 					mu.Unlock()
 					stop(&Cause{v.Outcome, v.Reason, v.Code}) // the others are in vain
@@ -207,12 +209,19 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 		}
 		r.judge(ctx, c) // what ran before it changed what it would touch
 	}
+	if r.cfg.Before != nil {
+		if err := r.cfg.Before(ctx, r.seen(c)); err != nil {
+			r.deny(c, event.GateDenied{Tool: c.told.Name, Input: c.told.Input, Reason: err.Error(), By: event.ByHook}, err.Error())
+			return nil
+		}
+	}
 	if r.cfg.Changing != nil && c.told.Class != event.ClassInfo {
 		r.changing.Do(r.cfg.Changing)
 	}
 	start = r.now()
 	r.emitOf(c.id, event.ToolStarted{Name: c.told.Name})
-	result := p.Run(ctx, func(text string) { r.emitOf(c.id, event.ToolOutput{Text: text}) })
+	within := context.WithValue(ctx, replyKey{}, r)
+	result := p.Run(within, func(text string) { r.emitOf(c.id, event.ToolOutput{Text: text}) })
 	if result.Title == "" {
 		result.Title = p.Title
 	}
@@ -226,12 +235,25 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 	default:
 		r.emitEnd(c, event.ToolDone(end))
 	}
-	return nil
+	if r.cfg.After != nil {
+		r.cfg.After(ctx, r.seen(c), end)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fatal
+}
+
+// seen is a call as others see it.
+func (r *reply) seen(c *call) Call {
+	return Call{ID: c.id, Agent: r.path, Tool: c.told.Name, Input: c.told.Input}
 }
 
 // emitEnd ends a call.
 func (r *reply) emitEnd(c *call, b event.Body) {
 	c.ended = true
+	if end, ok := event.AsToolEnd(b); ok {
+		c.result = end.Output + end.Error
+	}
 	r.emitOf(c.id, b)
 }
 

@@ -2,14 +2,11 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/sluice-dev/sluice/event"
-	"github.com/sluice-dev/sluice/internal/provider"
 )
 
 // A reply is the row of turns that answers one message.
@@ -18,9 +15,15 @@ type reply struct {
 	done <-chan Verdict
 	stop context.CancelCauseFunc
 
+	parent *reply // of a sub-agent: the one that waits for it
 	prompt string
-	usage  event.Usage
-	cost   event.Cost
+
+	usage event.Usage // under the mutex, sub-agents included
+	cost  event.Cost
+	fatal *Verdict // a sub-agent met what ends the whole reply
+	loop  loop
+
+	cramped int // how often the history was shortened since it last fitted well
 }
 
 // begin answers a message, in the background.
@@ -63,7 +66,7 @@ func (r *reply) answer(ctx context.Context, m event.Message) Verdict {
 	}
 	end := event.ReplyEnd{Prompt: r.prompt, Stop: v.Stop, Usage: r.usage, Cost: r.cost}
 	switch v.Outcome {
-	case event.Done:
+	case event.Done, event.Unverified:
 		r.emit(event.ReplyDone(end))
 	case event.Cancelled:
 		r.emit(event.ReplyCancelled(end))
@@ -84,15 +87,30 @@ func (r *reply) run(ctx context.Context) (v Verdict, sound bool) {
 	return r.turns(ctx), true
 }
 
+// turns is the row of turns. Whatever ends it, no call is left open.
 func (r *reply) turns(ctx context.Context) Verdict {
-	empty := false
+	var (
+		silent  bool     // the last answer was empty
+		repairs int      // of a final answer that did not pass its check
+		warned  bool     // the budget is nearly spent
+		last    *Verdict // this is the last turn, and how it ends
+	)
 	for turns, rounds := 1, 0; ; turns++ {
 		t := r.ask(ctx)
+		if last != nil && ctx.Err() == nil {
+			r.cancel(t.calls, last.Reason)
+			return *last
+		}
 		switch {
 		case ctx.Err() != nil:
 			v := Ended(ctx)
 			r.cancel(t.calls, v.Reason)
 			return v
+		case overflows(t.err):
+			if v := r.compact(ctx, "the history did not fit"); v != nil {
+				return *v
+			}
+			continue
 		case t.err != nil:
 			r.cancel(t.calls, "the answer was not completed")
 			return refused(t.err)
@@ -103,14 +121,22 @@ func (r *reply) turns(ctx context.Context) Verdict {
 			r.cancel(t.calls, "the model refused")
 			return failed("refusal", "the model refused")
 		case len(t.calls) == 0 && t.said:
-			return Verdict{Outcome: event.Done, Stop: stopOf(t.finish)}
-		case len(t.calls) == 0 && empty:
+			err := r.check(t.text)
+			if err == nil {
+				return Verdict{Outcome: event.Done, Stop: stopOf(t.finish)}
+			}
+			if repairs++; repairs > 2 || r.cfg.Turns > 0 && turns == r.cfg.Turns {
+				return Verdict{Outcome: event.Unverified, Stop: stopOf(t.finish), Reason: err.Error()}
+			}
+			r.steer(err.Error() + ". Answer again, with nothing but what is asked for.")
+			continue
+		case len(t.calls) == 0 && silent:
 			return failed("error", "the model said nothing, twice")
 		case len(t.calls) == 0 && r.cfg.Turns > 0 && turns == r.cfg.Turns:
 			return failed("error", "the model said nothing")
 		case len(t.calls) == 0:
 			// Some models end in silence after a call. Whoever reads the run wants a last word: ask once more.
-			empty = true
+			silent = true
 			r.emit(event.Notice{Text: "the model said nothing, and is asked again", Prompt: r.prompt})
 			continue
 		case r.cfg.Turns > 0 && turns == r.cfg.Turns:
@@ -122,12 +148,50 @@ func (r *reply) turns(ctx context.Context) Verdict {
 			r.cancel(t.calls, why)
 			return failed("max_turn_requests", why)
 		}
-		empty = false
+		silent = false
 		rounds++
-		if v := r.act(ctx, t.calls); v != nil {
-			return *v
+
+		allowed, why := r.afford(t.calls)
+		r.cancel(t.calls[len(allowed):], why)
+		if len(allowed) > 0 {
+			if v := r.act(ctx, allowed); v != nil {
+				return *v
+			}
+		}
+		switch spent, near := r.budget(); {
+		case spent:
+			return overBudget(why)
+		case why != "": // no more calls, but a word to end with
+			last = new(overBudget(why))
+			r.steer("The budget is used up: " + why + ". Call nothing more. Say in a few sentences what is done and what is not.")
+			continue
+		case near && !warned:
+			warned = true
+			r.steer("The budget is nearly used up. Come to an end now.")
+		}
+		switch r.loop.after(allowed) {
+		case looping:
+			return failed("error", "it goes round in a loop: the same calls with the same results, again and again")
+		case circling:
+			r.steer("You make the same calls with the same results again and again. Try something else, or say why you cannot go on.")
+		}
+		if r.crowded(t) {
+			if v := r.compact(ctx, "the window is nearly full"); v != nil {
+				return *v
+			}
 		}
 	}
+}
+
+// steer says something to the model on our own account.
+func (r *reply) steer(text string) { r.emit(event.Prompt{Text: text, Source: event.SourceSteer}) }
+
+// check says what is wrong with a final answer. Only the top agent's is one.
+func (r *reply) check(answer string) error {
+	if r.cfg.Check == nil || r.parent != nil {
+		return nil
+	}
+	return r.cfg.Check(answer)
 }
 
 // panicked is the verdict on a bug of ours.
@@ -153,106 +217,3 @@ func stopOf(f event.Finish) string {
 	}
 	return "end_turn"
 }
-
-// A turn is what came of asking the model once.
-type turn struct {
-	calls  []*call
-	said   bool // it said something to the user
-	finish event.Finish
-	err    error
-}
-
-// ask asks the model for one answer and tells it as it comes.
-func (r *reply) ask(ctx context.Context) (t turn) {
-	r.turn++
-	number := r.turn
-	r.emit(event.TurnStarted{Number: number})
-	end := event.TurnEnded{Finish: event.FinishError}
-	t.err = r.open(ctx)
-	if t.err == nil {
-		end, t.err = r.listen(ctx, &t)
-	}
-	t.finish = end.Finish
-	end.Number, end.Provider, end.Model, end.Profile = number, r.cfg.Provider, r.cfg.Model, r.cfg.Profile
-	end.Cost = r.cfg.Price.Cost(end.Usage)
-	if in, ok := end.Usage.InputAll(); ok && r.cfg.Price.Window > 0 {
-		out, _ := end.Usage.OutputAll()
-		end.Context = event.Context{Used: in + out, Limit: r.cfg.Price.Window}
-	}
-	r.usage, r.cost = r.usage.Add(end.Usage), r.cost.Add(end.Cost)
-	r.emit(end)
-	return t
-}
-
-// open finds the model, when it is first needed.
-func (s *Session) open(ctx context.Context) (err error) {
-	if s.model == nil {
-		if s.model, err = s.cfg.Open(ctx); err != nil && !errors.As(err, new(*provider.Error)) {
-			err = &provider.Error{Class: provider.NoKey, Message: err.Error(), Err: err}
-		}
-	}
-	return err
-}
-
-// listen tells the model's answer. Blocks get their ids and times here, calls their titles.
-func (r *reply) listen(ctx context.Context, t *turn) (event.TurnEnded, error) {
-	end := event.TurnEnded{Finish: event.FinishError}
-	var b block
-	for e, err := range r.model.Answer(ctx, r.request()) {
-		if err != nil {
-			return end, err
-		}
-		switch body := e.Body.(type) {
-		case event.TextDelta:
-			body.ID = b.delta(r.Session, "text")
-			r.emit(body)
-		case event.ThoughtDelta:
-			body.ID = b.delta(r.Session, "thought")
-			r.emit(body)
-		case event.Text:
-			body.ID, body.Start, body.End = b.whole(r.Session)
-			t.said = t.said || !body.Partial && strings.TrimSpace(body.Text) != ""
-			r.emit(body)
-		case event.Thought:
-			body.ID, body.Start, body.End = b.whole(r.Session)
-			r.emit(body)
-		case event.ToolCalled:
-			c := r.read(e.Call, body)
-			t.calls = append(t.calls, c)
-			r.emitOf(c.id, c.told)
-		case event.TurnEnded:
-			end = body
-		default:
-			r.emit(body)
-		}
-	}
-	if end.Finish == event.FinishError && ctx.Err() == nil {
-		return end, &provider.Error{Class: provider.Cut, Message: "the answer ended before its end"}
-	}
-	return end, nil
-}
-
-// A block is the block that is open: deltas and the whole have one id.
-type block struct {
-	kind  string
-	id    string
-	start time.Time
-}
-
-func (b *block) delta(s *Session, kind string) string {
-	if b.kind != kind {
-		*b = block{kind, s.id("b"), s.now()}
-	}
-	return b.id
-}
-
-func (b *block) whole(s *Session) (id string, start, end time.Time) {
-	if b.kind == "" {
-		*b = block{"", s.id("b"), s.now()}
-	}
-	id, start = b.id, b.start
-	*b = block{}
-	return id, start, s.now()
-}
-
-func (s *Session) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/sluice-dev/sluice/event"
@@ -66,6 +65,8 @@ func refused(err error) Verdict {
 		v.Code = strconv.Itoa(e.Status)
 	}
 	switch {
+	case e.Class == provider.NoKey && e.Err != nil: // there is no such model, not only no key to it
+		v.Outcome, v.Class = event.Misuse, "config"
 	case e.Class == provider.NoKey:
 		v.Outcome, v.Class = event.Misuse, provider.Auth
 	case e.Retryable():
@@ -85,14 +86,12 @@ func (v Verdict) problem(prompt, model string) event.Error {
 		e.Name, e.Source = "InternalError", "agent"
 	case v.Outcome == event.Misuse: // whatever the run's end calls it, here it is ours to mend, and no server's
 		e.Class, e.Name, e.Source = "config", "ConfigError", "config"
+	case v.Outcome == event.Timeout || v.Outcome == event.Stalled: // not a server's, which has the class as well
+		e.Class, e.Name, e.Source = "", "TimeoutError", "agent"
 	case v.Class != "":
 		e.Name, e.Source = "ProviderError", "provider"
 	default:
 		e.Name, e.Source = "AgentError", "agent"
 	}
 	return e
-}
-
-func limitReached(what string, n int) string {
-	return fmt.Sprintf("the limit of %d %s is reached", n, what)
 }

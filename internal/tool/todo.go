@@ -30,6 +30,7 @@ const maxTodos = 200
 func (*todo) Spec() Spec {
 	return Spec{
 		Name:  "todo",
+		Top:   true,
 		Class: event.ClassInfo,
 		Description: "Keeps your list of what there is to do, for work of several steps. Each call gives the whole list and replaces the one before. " +
 			"At most one item should be in_progress.",

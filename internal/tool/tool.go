@@ -23,6 +23,7 @@ type Spec struct {
 	Description string
 	Class       event.Class
 	Schema      event.Raw // JSON Schema of the arguments: an object
+	Top         bool      // only for the top agent: it keeps something that is not to be shared
 }
 
 // A Plan is a call that has been read and has not begun.
