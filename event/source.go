@@ -43,7 +43,7 @@ func NewSource(session string, last uint64, journal, show Sink, now func() time.
 	return &Source{session: session, last: last, journal: journal, show: show, now: now}
 }
 
-// Through lets every event pass f before it gets its number. f is used under the lock, by one goroutine at a time.
+// Through lets every event pass f before it gets its number and time. f is used under the lock, by one goroutine at a time.
 func (s *Source) Through(f Filter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,51 +56,57 @@ func (s *Source) Through(f Filter) {
 //
 // If a filter makes several events of it, the last one is returned; if it keeps the event back, the zero Event.
 func (s *Source) Emit(e Event) (Event, error) {
-	return s.enter(func(f Filter, take func(Event)) {
-		e = e.Stamp()
-		if e.Session == "" {
-			e.Session = s.session
-		}
-		if f == nil {
-			take(e)
-		} else {
-			f.Put(e, take)
-		}
-	})
-}
-
-// Flush takes what the filter still keeps back: nothing more comes, or what comes has nothing to do with it.
-func (s *Source) Flush() error {
-	_, err := s.enter(func(f Filter, take func(Event)) {
-		if f != nil {
-			f.Close(take)
-		}
-	})
-	return err
-}
-
-// enter takes events under the lock and shows them after it. It returns the last one.
-func (s *Source) enter(events func(f Filter, take func(Event))) (last Event, err error) {
-	func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if err = s.broken; err != nil {
-			return
-		}
-		events(s.filter, func(e Event) {
-			if err == nil {
-				last, err = s.take(e)
-			}
-		})
-	}()
-	if err != nil || last.Seq == 0 {
-		return last, err
+	e = e.Stamp()
+	if e.Session == "" {
+		e.Session = s.session
 	}
-	return last, s.drain(last.Seq)
+	e, err := s.enter(e)
+	return e, s.drain(e.Seq, err)
+}
+
+// Flush takes what the filter keeps back: nothing more comes, or what comes does not belong to it.
+func (s *Source) Flush() error {
+	last, err := s.flush()
+	return s.drain(last.Seq, err)
+}
+
+// enter takes the event, or what the filter makes of it, and returns the last that was taken.
+func (s *Source) enter(e Event) (Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.filter == nil {
+		return s.take(e)
+	}
+	return s.collect(func(take func(Event)) { s.filter.Put(e, take) })
+}
+
+func (s *Source) flush() (Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.filter == nil {
+		return Event{}, nil
+	}
+	return s.collect(s.filter.Close)
+}
+
+// collect takes what the filter passes on.
+func (s *Source) collect(pass func(take func(Event))) (last Event, err error) {
+	pass(func(e Event) {
+		if taken, failed := s.take(e); failed == nil {
+			last = taken
+		} else if err == nil {
+			err = failed
+		}
+	})
+	return last, err
 }
 
 // take numbers the event and puts it to the journal.
 func (s *Source) take(e Event) (Event, error) {
+	if s.broken != nil {
+		return Event{}, s.broken
+	}
+	e = e.Stamp()
 	e.Seq = s.last + 1
 	if e.At.IsZero() {
 		e.At = s.now().UTC().Truncate(time.Millisecond)
@@ -108,7 +114,7 @@ func (s *Source) take(e Event) (Event, error) {
 	if s.journal != nil {
 		if err := s.journal.Put(e); err != nil {
 			s.broken = err
-			return e, err
+			return Event{}, err
 		}
 	}
 	s.last = e.Seq
@@ -125,14 +131,14 @@ func (s *Source) Last() uint64 {
 	return s.last
 }
 
-// drain shows what is journalled, in order. It returns when event number upto has been shown, by whomever.
-func (s *Source) drain(upto uint64) error {
-	if s.show == nil {
-		return nil
+// drain shows what is journalled, in order. It returns when event number upto has been shown, by whomever. The first error is
+// the one that was there before.
+func (s *Source) drain(upto uint64, first error) error {
+	if s.show == nil || upto == 0 {
+		return first
 	}
 	s.out.Lock()
 	defer s.out.Unlock()
-	var first error
 	for e, ok := s.next(upto); ok; e, ok = s.next(upto) {
 		if err := s.show.Put(e); err != nil && first == nil {
 			first = err
