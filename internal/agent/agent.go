@@ -15,6 +15,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +76,8 @@ type Session struct {
 	name  string // of a sub-agent's session
 	depth int
 	tools map[string]tool.Tool
-	specs []provider.Tool
+	list  []tool.Spec
+	specs []provider.Tool // the same, as a model is told
 
 	own     *model          // of a sub-agent whose role has another one; nil: the shared one
 	history fold.Transcript // under the mutex
@@ -124,9 +126,13 @@ func newSession(sh *shared, cfg Config) *Session {
 	return s
 }
 
+// Tools are the tools that the model is told of.
+func (s *Session) Tools() []tool.Spec { return slices.Clone(s.list) }
+
 func (s *Session) add(t tool.Tool) {
 	spec := t.Spec()
 	s.tools[spec.Name] = t
+	s.list = append(s.list, spec)
 	s.specs = append(s.specs, provider.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/internal/agent"
 )
 
 // runOptions are the flags of a run.
@@ -28,10 +29,13 @@ type runOptions struct {
 	files                      []string
 	ephemeral                  bool
 	timeout, stall             time.Duration
+	budget                     agent.Budget
+	depth                      int
+	checks                     *checks
 }
 
 func runCommand(io IO) *cobra.Command {
-	var o runOptions
+	o := runOptions{checks: &checks{}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] [prompt…]",
 		Short: "run the agent, headless, until the task is done",
@@ -82,6 +86,14 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no journal after the run")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time (0: never)")
 	f.DurationVar(&o.stall, "stall", 0, "end the run when nothing happened for this time (0: never)")
+	f.IntVar(&o.budget.Calls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
+	f.Int64Var(&o.budget.Tokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
+	f.Float64Var(&o.budget.Cost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
+	f.IntVar(&o.depth, "max-depth", 3, "how deep sub-agents may be nested (0: none)")
+	f.StringVar(&o.checks.schemaFile, "output-schema", "", "file with a JSON Schema that the final answer must fit")
+	f.StringArrayVar(&o.checks.requireTools, "require-tool", nil, "tool that must be there and be called; may be repeated")
+	f.StringVar(&o.checks.verify, "verify", "", "command that must succeed when the agent is done")
+	f.BoolVar(&o.checks.expectChange, "expect-change", false, "something must have changed in the git work tree")
 	return cmd
 }
 
@@ -116,7 +128,7 @@ func (o runOptions) check() error {
 			return bad("format", o.format, append([]string{"text"}, dialect.Names()...)...)
 		}
 	}
-	for flag, n := range map[string]int{"max-tokens": o.maxTokens, "max-turns": o.turns, "max-tool-rounds": o.rounds, "retries": o.retries} {
+	for flag, n := range map[string]int{"max-tokens": o.maxTokens, "max-turns": o.turns, "max-tool-rounds": o.rounds, "retries": o.retries, "max-tool-calls": o.budget.Calls, "max-total-tokens": int(o.budget.Tokens), "max-depth": o.depth} {
 		if n < 0 {
 			return hinted{fmt.Errorf("--%s %d: it cannot be negative", flag, n), "sluice run --help"}
 		}

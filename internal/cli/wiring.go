@@ -20,6 +20,45 @@ import (
 func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 	name, prov, model, nameErr := r.chooseModel()
 	rules, ruleErr := r.rules()
+	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
+	check, schemaErr := r.checks.answer()
+	session := agent.New(r.agent(ctx, name, prov, model, rules, check), r.line.src)
+	specs := session.Tools()
+	r.line.src.Emit(event.Event{Body: catalog(specs)})
+	if err := either(nameErr, ruleErr, schemaErr); err != nil {
+		return misuse(err)
+	}
+	if err := r.checks.available(specs); err != nil {
+		return agent.Verdict{Outcome: event.Unverified, Reason: err.Error()}
+	}
+	message, err := r.message(ctx, args)
+	if ctx.Err() != nil {
+		return agent.Ended(ctx)
+	}
+	if err != nil {
+		return misuse(err)
+	}
+	r.past(session.Recall)
+	if r.checks.expectChange {
+		r.tree.before(ctx, r.workspace)
+	}
+	inbox := make(chan event.Command, 1)
+	inbox <- message
+	close(inbox)
+	v := session.Serve(ctx, inbox)
+	if v.Outcome == event.Done {
+		if err := r.checks.after(ctx, r); err != nil {
+			if ctx.Err() != nil {
+				return agent.Ended(ctx)
+			}
+			v.Outcome, v.Reason = event.Unverified, oneLine(err.Error())
+		}
+	}
+	return v
+}
+
+// agent is what the agent is made of.
+func (r *runner) agent(ctx context.Context, name, prov, model string, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
 	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, gate.Nobody{})
 	set := tool.Builtin(tool.Options{
@@ -31,45 +70,37 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 	for _, t := range r.io.Tools {
 		set.Add(t)
 	}
-	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
-	r.line.src.Emit(event.Event{Body: catalog(set)})
-	if err := either(nameErr, ruleErr); err != nil {
-		return misuse(err)
-	}
-	text, source, err := r.io.readPrompt(ctx, args, r.promptFile)
-	if r.resume != "" && errors.Is(err, errNoPrompt) {
-		text, source, err = "Go on.", "argument", nil
-	}
-	if ctx.Err() != nil {
-		return agent.Ended(ctx)
-	}
-	if err != nil {
-		return misuse(err)
-	}
-	for _, f := range r.files {
-		if _, err := agent.Attach(f); err != nil {
-			return misuse(hinted{err, "--file names a file to go with the prompt"})
-		}
-	}
-	r.price, _ = provider.Lookup(prov, model)
+	price, _ := provider.Lookup(prov, model)
 	if p, ok := r.cfg.Prices[name]; ok {
-		r.price = provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
+		price = provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
 	}
 	system := r.system
 	if system == "" {
 		system = agent.System(r.workspace, r.began)
 	}
-	session := agent.New(agent.Config{
+	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
-		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: r.price,
-		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, OnAsk: r.onAsk,
+		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: price,
+		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
+		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
+		After:    func(_ context.Context, c agent.Call, end event.ToolEnd) { r.checks.saw(c, end) },
 		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
-	}, r.line.src)
-	r.past(session.Recall)
-	inbox := make(chan event.Command, 1)
-	inbox <- event.Message{Text: text, Files: r.files, Source: source}
-	close(inbox)
-	return session.Serve(ctx, inbox)
+	}
+}
+
+// message is what the agent is asked.
+func (r *runner) message(ctx context.Context, args []string) (m event.Message, err error) {
+	m.Files = r.files
+	m.Text, m.Source, err = r.io.readPrompt(ctx, args, r.promptFile)
+	if r.resume != "" && errors.Is(err, errNoPrompt) {
+		m.Text, m.Source, err = "Go on.", "argument", nil
+	}
+	for _, f := range r.files {
+		if _, ferr := agent.Attach(f); ferr != nil {
+			err = either(err, hinted{ferr, "--file names a file to go with the prompt"})
+		}
+	}
+	return m, err
 }
 
 // profile is the agent's, if none is named.
@@ -158,10 +189,10 @@ func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStart
 	}
 }
 
-func catalog(set *tool.Set) event.Catalog {
+func catalog(specs []tool.Spec) event.Catalog {
 	c := event.Catalog{Tools: []event.CatalogTool{}, Skills: []event.CatalogSkill{}}
-	for _, t := range set.Tools() {
-		c.Tools = append(c.Tools, event.CatalogTool{Name: t.Spec().Name, Source: "builtin"})
+	for _, t := range specs {
+		c.Tools = append(c.Tools, event.CatalogTool{Name: t.Name, Source: "builtin"})
 	}
 	return c
 }
