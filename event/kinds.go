@@ -24,8 +24,27 @@ type entry struct {
 }
 
 type table struct {
-	list []entry
-	find map[string]int // kind → place in list
+	list  []entry
+	slots [256]uint8 // one more than a place in list
+}
+
+// slot is where a name is looked for first; the next slots have those that would share it.
+func slot[T Kind | []byte](name T) uint8 {
+	n := len(name)
+	if n == 0 {
+		return 0
+	}
+	return uint8(n)*29 ^ name[0]*3 ^ name[n/2]*17 ^ name[n-1]*5
+}
+
+// find returns the place of a kind in the list, -1 if nobody knows it. Each line of a journal asks it: a map takes longer.
+func find[T Kind | []byte](t *table, name T) int {
+	for at := slot(name); t.slots[at] != 0; at++ {
+		if i := int(t.slots[at]) - 1; string(t.list[i].kind) == string(name) {
+			return i
+		}
+	}
+	return -1
 }
 
 func of[T Body](zero T) entry {
@@ -37,9 +56,13 @@ func of[T Body](zero T) entry {
 }
 
 func index(list ...entry) table {
-	t := table{list, make(map[string]int, len(list))}
+	t := table{list: list}
 	for i, e := range list {
-		t.find[string(e.kind)] = i
+		at := slot(e.kind)
+		for t.slots[at] != 0 {
+			at++
+		}
+		t.slots[at] = uint8(i + 1)
 	}
 	return t
 }
@@ -55,7 +78,7 @@ func Kinds() []Body {
 
 // decode reads a body of the given kind. A kind that nobody knows is kept as it stands.
 func decode(k Kind, raw []byte) (Body, error) {
-	if i, ok := kinds.find[string(k)]; ok {
+	if i := find(&kinds, k); i >= 0 {
 		return kinds.list[i].decode(raw)
 	}
 	if !wire.Valid(raw) {
@@ -66,7 +89,7 @@ func decode(k Kind, raw []byte) (Body, error) {
 
 // name returns the kind that b spells, without allocating for known ones.
 func name(b []byte) Kind {
-	if i, ok := kinds.find[string(b)]; ok {
+	if i := find(&kinds, b); i >= 0 {
 		return kinds.list[i].kind
 	}
 	return Kind(b)

@@ -132,10 +132,13 @@ func appendObject(dst []byte, raw Raw) []byte {
 	return append(dst, '{', '}')
 }
 
-// A Parser reads headers. It remembers the strings of the line before, so that the session's name is not copied a million
-// times. The zero Parser is ready.
+// A Parser reads headers. It remembers the line before, which is much like the next: so the session's name is not copied a
+// million times, and a date is worked out once a minute. The zero Parser is ready.
 type Parser struct {
 	session, agent, call string
+	kind                 Kind
+	minute               string    // as it is written: 2026-08-22T10:11:
+	from                 time.Time // when it began
 }
 
 // Parse reads the header of a line of JSON. The line keeps raw; it is good as long as raw is.
@@ -189,7 +192,7 @@ func (p *Parser) header(raw []byte) (l Line, at int, ok bool) {
 		}
 	}
 	if c.skip(`"at":"`) {
-		if l.At, ok = c.time(); !ok || !c.skip(`",`) {
+		if l.At, ok = p.time(&c); !ok || !c.skip(`",`) {
 			return l, 0, false
 		}
 	}
@@ -208,7 +211,10 @@ func (p *Parser) header(raw []byte) (l Line, at int, ok bool) {
 	if !ok || len(k) == 0 || !c.skip(`,"body":`) {
 		return l, 0, false
 	}
-	l.Kind = name(k)
+	if string(k) != string(p.kind) {
+		p.kind = name(k)
+	}
+	l.Kind = p.kind
 	return l, c.at, true
 }
 
@@ -259,6 +265,11 @@ func (c *cursor) key(key string, to, last *string) bool {
 	if !c.skip(key) {
 		return true
 	}
+	if rest := c.raw[c.at:]; len(rest) > len(*last)+1 && string(rest[:len(*last)]) == *last && rest[len(*last)] == '"' && rest[len(*last)+1] == ',' && *last != "" {
+		*to = *last
+		c.at += len(*last) + 2
+		return true
+	}
 	s, ok := c.plain()
 	if !ok || len(s) == 0 || !c.skip(`,`) {
 		return false
@@ -271,28 +282,54 @@ func (c *cursor) key(key string, to, last *string) bool {
 }
 
 // time reads the fixed form 2026-08-22T10:11:12.345Z.
-func (c *cursor) time() (time.Time, bool) {
+func (p *Parser) time(c *cursor) (time.Time, bool) {
 	if len(c.raw)-c.at < len(timeLayout) {
 		return time.Time{}, false
 	}
 	b := c.raw[c.at : c.at+len(timeLayout)]
-	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != '.' || b[23] != 'Z' {
+	const minute = len("2006-01-02T15:04:")
+	if b[19] != '.' || b[23] != 'Z' || string(b[:minute]) != p.minute && !p.date(b[:minute]) {
 		return time.Time{}, false
 	}
-	var f [7]int
-	for i, at := range [7][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}, {17, 19}, {20, 23}} {
-		for _, d := range b[at[0]:at[1]] {
-			if d < '0' || d > '9' {
-				return time.Time{}, false
-			}
-			f[i] = f[i]*10 + int(d-'0')
-		}
-	}
-	if f[1] < 1 || f[1] > 12 || f[2] < 1 || f[2] > 28 && f[2] > daysIn(f[0], f[1]) || f[3] > 23 || f[4] > 59 || f[5] > 59 {
+	sec, ok := digits(b[17:19])
+	ms, fine := digits(b[20:23])
+	if !ok || !fine || sec > 59 {
 		return time.Time{}, false
 	}
 	c.at += len(timeLayout)
-	return time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], f[5], f[6]*int(time.Millisecond), time.UTC), true
+	return p.from.Add(time.Duration(sec)*time.Second + time.Duration(ms)*time.Millisecond), true
+}
+
+// date reads a time down to its minute, 2026-08-22T10:11: and remembers it.
+func (p *Parser) date(b []byte) bool {
+	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' {
+		return false
+	}
+	var f [5]int
+	for i, at := range [5][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}} {
+		n, ok := digits(b[at[0]:at[1]])
+		if !ok {
+			return false
+		}
+		f[i] = n
+	}
+	if f[1] < 1 || f[1] > 12 || f[2] < 1 || f[2] > 28 && f[2] > daysIn(f[0], f[1]) || f[3] > 23 || f[4] > 59 {
+		return false
+	}
+	p.minute = string(b)
+	p.from = time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], 0, 0, time.UTC)
+	return true
+}
+
+// digits returns the number that b spells, if b is nothing but digits.
+func digits(b []byte) (n int, ok bool) {
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = n*10 + int(d-'0')
+	}
+	return n, true
 }
 
 func daysIn(year, month int) int {
