@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 	"time"
+	"unsafe"
 )
 
 // How to decode a type is found out once.
@@ -30,23 +31,23 @@ func newDecoder(t reflect.Type) decodeFunc {
 	case reflect.TypeFor[Num]():
 		return decodeNum
 	case reflect.TypeFor[json.Number]():
-		return decodeOther
+		return otherDecoder(t)
 	}
 	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer &&
 		(p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())) {
-		return decodeOther
+		return otherDecoder(t)
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return decodeString
+		return stringDecoder(t)
 	case reflect.Bool:
-		return decodeBool
+		return boolDecoder(t)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return decodeInt
+		return intDecoder(t)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return decodeUint
+		return uintDecoder(t)
 	case reflect.Float32, reflect.Float64:
-		return decodeFloat
+		return floatDecoder(t)
 	case reflect.Pointer:
 		return pointerDecoder(t)
 	case reflect.Slice:
@@ -60,10 +61,10 @@ func newDecoder(t reflect.Type) decodeFunc {
 		}
 	case reflect.Struct:
 		if fields, ok := fieldsOf(t); ok {
-			return newStructDecoder(fields).decode
+			return newStructDecoder(t, fields).decode
 		}
 	}
-	return decodeOther
+	return otherDecoder(t)
 }
 
 // lazily finds the decoder for t when it is first needed: a type may contain itself behind a pointer, a slice or a map.
@@ -73,26 +74,28 @@ func lazily(t reflect.Type) func() decodeFunc {
 
 func pointerDecoder(t reflect.Type) decodeFunc {
 	elem, decode := t.Elem(), lazily(t.Elem())
-	return func(d *decoder, i int, v reflect.Value) int {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		to := (*unsafe.Pointer)(p)
 		if d.data[i] == 'n' {
-			v.SetZero()
+			*to = nil
 			return d.atom(i)
 		}
-		if v.IsNil() {
-			v.Set(reflect.New(elem))
+		if *to == nil {
+			*to = reflect.New(elem).UnsafePointer()
 		}
-		return decode()(d, i, v.Elem())
+		return decode()(d, i, *to)
 	}
 }
 
 func sliceDecoder(t reflect.Type) decodeFunc {
 	decode := lazily(t.Elem())
-	return func(d *decoder, i int, v reflect.Value) int {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		v := reflect.NewAt(t, p).Elem()
 		if d.data[i] != '[' {
 			if d.data[i] == 'n' {
 				v.SetZero()
 			}
-			return d.mismatch(i, v)
+			return d.mismatch(i, t)
 		}
 		decode, n := decode(), 0
 		i, done := d.enter(i, ']')
@@ -104,7 +107,7 @@ func sliceDecoder(t reflect.Type) decodeFunc {
 			if n >= v.Len() {
 				v.SetLen(n + 1)
 			}
-			if i = decode(d, i, v.Index(n)); i < 0 {
+			if i = decode(d, i, v.Index(n).Addr().UnsafePointer()); i < 0 {
 				return i
 			}
 			i, done = d.next(i, ']')
@@ -120,18 +123,19 @@ func sliceDecoder(t reflect.Type) decodeFunc {
 
 func mapDecoder(t reflect.Type) decodeFunc {
 	decode := lazily(t.Elem())
-	return func(d *decoder, i int, v reflect.Value) int {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		v := reflect.NewAt(t, p).Elem()
 		if d.data[i] != '{' {
 			if d.data[i] == 'n' {
 				v.SetZero()
 			}
-			return d.mismatch(i, v)
+			return d.mismatch(i, t)
 		}
 		if v.IsNil() {
 			v.Set(reflect.MakeMap(t))
 		}
 		decode := decode()
-		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem())
 		i, done := d.enter(i, '}')
 		for !done {
 			_, value, _ := d.key(i)
@@ -140,11 +144,11 @@ func mapDecoder(t reflect.Type) decodeFunc {
 			}
 			name, _ := d.text(i)
 			key.SetString(name)
-			elem.SetZero()
-			if i = decode(d, value, elem); i < 0 {
+			elem.Elem().SetZero()
+			if i = decode(d, value, elem.UnsafePointer()); i < 0 {
 				return i
 			}
-			v.SetMapIndex(key, elem)
+			v.SetMapIndex(key, elem.Elem())
 			i, done = d.next(i, '}')
 		}
 		return i
@@ -154,6 +158,7 @@ func mapDecoder(t reflect.Type) decodeFunc {
 // A structDecoder finds fields by name. Keys mostly come in the order of the fields, so the one after the last found is
 // tried first.
 type structDecoder struct {
+	typ    reflect.Type
 	fields []fieldDecoder
 	byName map[string]int // for structs with more fields than are quickly looked through
 	guess  [64]uint8      // one more than the index of a field whose name has this slot
@@ -165,15 +170,23 @@ func slot[T string | []byte](name T) uint8 {
 }
 
 type fieldDecoder struct {
-	field
+	name   string
+	label  string // as it stands in JSON: the name in quotes and a colon
+	offset uintptr
 	decode decodeFunc
 }
 
-func newStructDecoder(fields []field) *structDecoder {
+func newStructDecoder(t reflect.Type, fields []field) *structDecoder {
 	const few = 8
-	var s structDecoder
+	s := structDecoder{typ: t}
 	for _, f := range fields {
-		s.fields = append(s.fields, fieldDecoder{f, decoderOf(f.typ)})
+		offset, in := uintptr(0), t
+		for _, i := range f.index {
+			offset += in.Field(i).Offset
+			in = in.Field(i).Type
+		}
+		label := string(AppendString(nil, f.name)) + ":"
+		s.fields = append(s.fields, fieldDecoder{f.name, label, offset, decoderOf(f.typ)})
 	}
 	if len(fields) > few {
 		s.byName = make(map[string]int)
@@ -213,28 +226,23 @@ func (s *structDecoder) find(name []byte, likely int) int {
 	return -1
 }
 
-func (s *structDecoder) decode(d *decoder, i int, v reflect.Value) int {
+func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 	if d.data[i] != '{' {
-		return d.mismatch(i, v)
+		return d.mismatch(i, s.typ)
 	}
 	likely := 0
 	i, done := d.enter(i, '}')
 	for !done {
-		end, value, flags := d.key(i)
-		if value < 0 {
+		at, value := s.field(d, i, likely)
+		switch {
+		case value < 0:
 			return value
-		}
-		name := d.data[i+1 : end-1]
-		if flags != 0 {
-			unquoted, _ := d.text(i)
-			name = []byte(unquoted)
-		}
-		if at := s.find(name, likely); at < 0 {
+		case at < 0:
 			i = d.skip(value)
-		} else {
+		default:
 			likely = at + 1
 			f := &s.fields[at]
-			i = f.decode(d, value, f.at(v))
+			i = f.decode(d, value, unsafe.Add(p, f.offset))
 		}
 		if i < 0 {
 			return i
@@ -242,4 +250,24 @@ func (s *structDecoder) decode(d *decoder, i int, v reflect.Value) int {
 		i, done = d.next(i, '}')
 	}
 	return i
+}
+
+// field reads the key at i and returns the index of its field, or -1, and where its value begins.
+func (s *structDecoder) field(d *decoder, i, likely int) (at, value int) {
+	if likely < len(s.fields) {
+		label := s.fields[likely].label
+		if n := i + len(label); n < len(d.data) && string(d.data[i:n]) == label && d.data[n] > ' ' {
+			return likely, n
+		}
+	}
+	end, value, flags := d.key(i)
+	if value < 0 {
+		return -1, value
+	}
+	name := d.data[i+1 : end-1]
+	if flags != 0 {
+		unquoted, _ := d.text(i)
+		name = []byte(unquoted)
+	}
+	return s.find(name, likely), value
 }
