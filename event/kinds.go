@@ -1,6 +1,10 @@
 package event
 
-import "github.com/sluice-dev/sluice/internal/wire"
+import (
+	"sync"
+
+	"github.com/sluice-dev/sluice/internal/wire"
+)
 
 // kinds lists every kind. To add one: declare the struct and its two methods, name it here, and add a sample to samples.go.
 var kinds = index(
@@ -18,10 +22,13 @@ var kinds = index(
 
 // entry is what the table knows of a kind.
 type entry struct {
-	kind   Kind
-	zero   Body
-	decode func(raw []byte) (Body, error)
+	kind Kind
+	zero Body
+	read readFunc
+	part func(fields []string) readFunc // reads those only
 }
+
+type readFunc func(raw []byte) (Body, error)
 
 type table struct {
 	list  []entry
@@ -48,11 +55,15 @@ func find[T Kind | []byte](t *table, name T) int {
 }
 
 func of[T Body](zero T) entry {
-	return entry{zero.Kind(), zero, func(raw []byte) (Body, error) {
-		var b T
-		err := wire.Unmarshal(raw, &b)
-		return b, err
-	}}
+	whole := sync.OnceValue(wire.NewCodec[T])
+	return entry{
+		kind: zero.Kind(), zero: zero,
+		read: func(raw []byte) (Body, error) { return whole().Read(raw) },
+		part: func(fields []string) readFunc {
+			c := wire.NewPart[T](fields)
+			return func(raw []byte) (Body, error) { return c.Read(raw) }
+		},
+	}
 }
 
 func index(list ...entry) table {
@@ -76,16 +87,21 @@ func Kinds() []Body {
 	return bodies
 }
 
-// decode reads a body of the given kind. A kind that nobody knows is kept as it stands.
-func decode(k Kind, raw []byte) (Body, error) {
+// readerOf returns what reads bodies of a kind. Those of a kind that nobody knows are kept as they stand.
+func readerOf(k Kind) readFunc {
 	if i := find(&kinds, k); i >= 0 {
-		return kinds.list[i].decode(raw)
+		return kinds.list[i].read
 	}
-	if !wire.Valid(raw) {
-		return nil, &wire.SyntaxError{Reason: "body is not JSON"}
+	return func(raw []byte) (Body, error) {
+		if !wire.Valid(raw) {
+			return nil, &wire.SyntaxError{Reason: "body is not JSON"}
+		}
+		return Unknown{Name: k, Raw: append(Raw(nil), raw...)}, nil
 	}
-	return Unknown{Name: k, Raw: append(Raw(nil), raw...)}, nil
 }
+
+// decode reads a body of the given kind.
+func decode(k Kind, raw []byte) (Body, error) { return readerOf(k)(raw) }
 
 // name returns the kind that b spells, without allocating for known ones.
 func name(b []byte) Kind {

@@ -36,12 +36,29 @@ func (l Line) Elide() Line {
 
 // Body decodes the body. A kind that is not known gives an [Unknown]. A field of another type than this version expects is
 // left empty and is the error; the rest of the body is there.
-func (l Line) Body() (Body, error) {
+func (l Line) Body() (Body, error) { return l.read(readerOf(l.Kind)) }
+
+// A Part reads some fields of the bodies of one kind: for who looks at the name of a call, and not at what was written with it.
+type Part struct{ read readFunc }
+
+// NewPart reads the named fields, as they are called in JSON; without names, all.
+func NewPart(k Kind, fields ...string) *Part {
+	if i := find(&kinds, k); i >= 0 && len(fields) > 0 {
+		return &Part{kinds.list[i].part(fields)}
+	}
+	return &Part{readerOf(k)}
+}
+
+// Part decodes the body as [Line.Body] does, but only what p reads; what stands in other fields is not checked. The line must be
+// of p's kind.
+func (l Line) Part(p *Part) (Body, error) { return l.read(p.read) }
+
+func (l *Line) read(read readFunc) (Body, error) {
 	if l.cut {
 		return nil, ErrElided
 	}
 	if l.body != nil {
-		b, err := decode(l.Kind, l.body)
+		b, err := read(l.body)
 		if !isSyntax(err) {
 			return b, err
 		}
@@ -51,7 +68,10 @@ func (l Line) Body() (Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(slow.Kind, slow.body)
+	if slow.Kind != l.Kind {
+		read = readerOf(slow.Kind)
+	}
+	return read(slow.body)
 }
 
 // Event decodes the body and returns the whole.
@@ -143,7 +163,8 @@ type Parser struct {
 
 // Parse reads the header of a line of JSON. The line keeps raw; it is good as long as raw is.
 func (p *Parser) Parse(raw []byte) (Line, error) {
-	if l, ok := p.fast(raw); ok {
+	var l Line
+	if p.fast(&l, raw) {
 		return l, nil
 	}
 	return parseSlow(raw)
@@ -158,8 +179,8 @@ func Parse(raw []byte) (Line, error) {
 // Head reads the header from the beginning of a line that goes on beyond raw. It works for lines as [Append] writes them, if
 // the header fits; ok is false for any other.
 func (p *Parser) Head(raw []byte) (Line, bool) {
-	l, at, ok := p.header(raw)
-	if !ok || at >= len(raw) {
+	var l Line
+	if at := p.header(&l, raw); at == 0 || at >= len(raw) {
 		return Line{}, false
 	}
 	l.raw = raw
@@ -167,55 +188,51 @@ func (p *Parser) Head(raw []byte) (Line, bool) {
 }
 
 // fast reads lines as [Append] writes them.
-func (p *Parser) fast(raw []byte) (Line, bool) {
-	l, at, ok := p.header(raw)
-	if !ok {
-		return Line{}, false
-	}
-	end := len(raw)
-	if end-at < 3 || raw[at] != '{' || raw[end-1] != '}' || raw[end-2] != '}' {
-		return Line{}, false
+func (p *Parser) fast(l *Line, raw []byte) bool {
+	at, end := p.header(l, raw), len(raw)
+	if at == 0 || end-at < 3 || raw[at] != '{' || raw[end-1] != '}' || raw[end-2] != '}' {
+		return false
 	}
 	l.raw, l.body = raw, raw[at:end-1]
-	return l, true
+	return true
 }
 
-// header reads the keys in their order, up to where the body begins.
-func (p *Parser) header(raw []byte) (l Line, at int, ok bool) {
+// header reads the keys in their order, and returns where the body begins: 0 if they are not as they should be.
+func (p *Parser) header(l *Line, raw []byte) int {
 	c := cursor{raw: raw}
 	if !c.skip(`{`) {
-		return l, 0, false
+		return 0
 	}
 	if c.skip(`"seq":`) {
 		if l.Seq = c.number(); l.Seq == 0 || !c.skip(`,`) {
-			return l, 0, false
+			return 0
 		}
 	}
 	if c.skip(`"at":"`) {
-		if l.At, ok = p.time(&c); !ok || !c.skip(`",`) {
-			return l, 0, false
+		if !p.time(&c, &l.At) || !c.skip(`",`) {
+			return 0
 		}
 	}
 	if !c.key(`"session":"`, &l.Session, &p.session) || !c.key(`"agent":"`, &l.Agent, &p.agent) || !c.key(`"call":"`, &l.Call, &p.call) {
-		return l, 0, false
+		return 0
 	}
 	if c.skip(`"of":`) {
 		if l.Of = c.number(); l.Of == 0 || !c.skip(`,`) {
-			return l, 0, false
+			return 0
 		}
 	}
 	if !c.skip(`"kind":"`) {
-		return l, 0, false
+		return 0
 	}
 	k, ok := c.plain()
 	if !ok || len(k) == 0 || !c.skip(`,"body":`) {
-		return l, 0, false
+		return 0
 	}
 	if string(k) != string(p.kind) {
 		p.kind = name(k)
 	}
 	l.Kind = p.kind
-	return l, c.at, true
+	return c.at
 }
 
 // A cursor walks over the bytes of a header.
@@ -282,22 +299,23 @@ func (c *cursor) key(key string, to, last *string) bool {
 }
 
 // time reads the fixed form 2026-08-22T10:11:12.345Z.
-func (p *Parser) time(c *cursor) (time.Time, bool) {
+func (p *Parser) time(c *cursor, to *time.Time) bool {
 	if len(c.raw)-c.at < len(timeLayout) {
-		return time.Time{}, false
+		return false
 	}
 	b := c.raw[c.at : c.at+len(timeLayout)]
 	const minute = len("2006-01-02T15:04:")
 	if b[19] != '.' || b[23] != 'Z' || string(b[:minute]) != p.minute && !p.date(b[:minute]) {
-		return time.Time{}, false
+		return false
 	}
 	sec, ok := digits(b[17:19])
 	ms, fine := digits(b[20:23])
 	if !ok || !fine || sec > 59 {
-		return time.Time{}, false
+		return false
 	}
 	c.at += len(timeLayout)
-	return p.from.Add(time.Duration(sec)*time.Second + time.Duration(ms)*time.Millisecond), true
+	*to = p.from.Add(time.Duration(sec)*time.Second + time.Duration(ms)*time.Millisecond)
+	return true
 }
 
 // date reads a time down to its minute, 2026-08-22T10:11: and remembers it.

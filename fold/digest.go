@@ -41,6 +41,17 @@ func (d *Digest) Wants() []event.Body {
 	)
 }
 
+// Fields implements [Skimmer]: what is common is read in part.
+func (d *Digest) Fields() map[event.Kind][]string {
+	return map[event.Kind][]string{
+		"turn.ended":   {"provider", "model", "usage", "cost", "inferred"},
+		"text":         {"text", "inferred"},
+		"tool.called":  {"name", "inferred"},
+		"gate.allowed": {"by", "inferred"},
+		"gate.denied":  {"by", "inferred"},
+	}
+}
+
 // Apply implements [Fold].
 func (d *Digest) Apply(e event.Event) { d.apply(&e) }
 

@@ -22,6 +22,17 @@ func (m *Matcher) skip(text string, i int) int {
 			}
 			m.no = false
 			i = end
+		case dullNumber:
+			end, zeros := i+1, text[i] == '0'
+			for end < len(text) && class[text[end]] == inWord {
+				zeros = zeros && text[end] == '0'
+				end++
+			}
+			if end == len(text) || class[text[end]] == point || end-i > len(m.word) {
+				return i
+			}
+			m.no = zeros // it is none, as in "0 failed tests"
+			i = end
 		case dullSign:
 			m.no = false
 			i++
@@ -36,8 +47,9 @@ func (m *Matcher) skip(text string, i int) int {
 
 // What a byte is to a Matcher that has read nothing yet.
 const (
-	mayMatter = iota // digits, which may be 0, and the marker's bracket
+	mayMatter = iota // the marker's bracket
 	dullWord
+	dullNumber
 	dullSign
 	dullBlank
 )
@@ -47,8 +59,10 @@ var dull = func() (t [256]uint8) {
 		switch {
 		case class[c] == blank:
 			t[c] = dullBlank
-		case c >= '0' && c <= '9' || c == '[':
+		case c == '[':
 			t[c] = mayMatter
+		case c >= '0' && c <= '9':
+			t[c] = dullNumber
 		case class[c] == inWord:
 			t[c] = dullWord
 		default:

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// A Codec reads values of one type, T, and has looked up once how. It may be used by many at once.
+type Codec[T any] struct {
+	decode decodeFunc
+	trust  bool
+	pool   sync.Pool // of *reading[T]
+}
+
+// A reading is a value that is being read, and what reads it; together, because both must outlive the stack.
+type reading[T any] struct {
+	decoder
+	value T
+}
+
+// NewCodec reads all fields of T, as [Unmarshal] does.
+func NewCodec[T any]() *Codec[T] {
+	return &Codec[T]{decode: decoderOf(reflect.TypeFor[T]())}
+}
+
+// NewPart reads only the named fields of T, a struct, and does not look at others, as [Skim] does not. A struct that this package
+// leaves to encoding/json is read whole.
+func NewPart[T any](names []string) *Codec[T] {
+	t := reflect.TypeFor[T]()
+	fields, ok := fieldsOf(t)
+	if !ok {
+		return NewCodec[T]()
+	}
+	part := slices.DeleteFunc(fields, func(f field) bool { return !slices.Contains(names, f.name) })
+	return &Codec[T]{decode: newStructDecoder(t, part).decode, trust: true}
+}
+
+// Read reads a value. The errors are those of [Unmarshal].
+func (c *Codec[T]) Read(data []byte) (T, error) {
+	r, ok := c.pool.Get().(*reading[T])
+	if !ok {
+		r = new(reading[T])
+	}
+	err := r.decoder.decode(data, c.trust, c.decode, unsafe.Pointer(&r.value))
+	v, none := r.value, *new(T)
+	r.value = none
+	c.pool.Put(r)
+	return v, err
+}
