@@ -162,12 +162,18 @@ type Parser struct {
 }
 
 // Parse reads the header of a line of JSON. The line keeps raw; it is good as long as raw is.
-func (p *Parser) Parse(raw []byte) (Line, error) {
-	var l Line
-	if p.fast(&l, raw) {
-		return l, nil
+func (p *Parser) Parse(raw []byte) (l Line, err error) {
+	err = p.ParseTo(&l, raw)
+	return l, err
+}
+
+// ParseTo is [Parser.Parse] into a Line that is used again and again.
+func (p *Parser) ParseTo(l *Line, raw []byte) (err error) {
+	*l = Line{}
+	if !p.fast(l, raw) {
+		*l, err = parseSlow(raw)
 	}
-	return parseSlow(raw)
+	return err
 }
 
 // Parse reads the header of one line. For many lines use a [Parser].
@@ -224,12 +230,15 @@ func (p *Parser) header(l *Line, raw []byte) int {
 	if !c.skip(`"kind":"`) {
 		return 0
 	}
-	k, ok := c.plain()
-	if !ok || len(k) == 0 || !c.skip(`,"body":`) {
-		return 0
-	}
-	if string(k) != string(p.kind) {
+	if !c.again(string(p.kind)) {
+		k, ok := c.plain()
+		if !ok || len(k) == 0 || !c.skip(`,`) {
+			return 0
+		}
 		p.kind = name(k)
+	}
+	if !c.skip(`"body":`) {
+		return 0
 	}
 	l.Kind = p.kind
 	return c.at
@@ -282,19 +291,26 @@ func (c *cursor) key(key string, to, last *string) bool {
 	if !c.skip(key) {
 		return true
 	}
-	if rest := c.raw[c.at:]; len(rest) > len(*last)+1 && string(rest[:len(*last)]) == *last && rest[len(*last)] == '"' && rest[len(*last)+1] == ',' && *last != "" {
+	if c.again(*last) {
 		*to = *last
-		c.at += len(*last) + 2
 		return true
 	}
 	s, ok := c.plain()
 	if !ok || len(s) == 0 || !c.skip(`,`) {
 		return false
 	}
-	if string(s) != *last {
-		*last = string(s)
-	}
+	*last = string(s)
 	*to = *last
+	return true
+}
+
+// again skips the rest of a string that is the same as the one before, and the comma after it.
+func (c *cursor) again(last string) bool {
+	end := c.at + len(last)
+	if last == "" || end+1 >= len(c.raw) || c.raw[end] != '"' || c.raw[end+1] != ',' || string(c.raw[c.at:end]) != last {
+		return false
+	}
+	c.at = end + 2
 	return true
 }
 
