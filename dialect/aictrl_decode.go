@@ -16,11 +16,12 @@ import (
 //   - what a turn's calls tell before their step_start, which the program writes late;
 //   - in the program's own streams, a decision that came while a sub-agent was at work, until its tool_use tells whose it was.
 type aictrlDecoder struct {
-	emit func(event.Event)
-	in   *aictrlIn // the line that is being read
-	bulk bool      // inputs and outputs are wanted
-	line time.Time // when the last line was written
-	at   time.Time // of what was told last: what was held back is told no earlier
+	emit  func(event.Event)
+	in    *aictrlIn // the line that is being read
+	bulk  bool      // inputs and outputs are wanted
+	lines *wire.Reader[aictrlIn]
+	line  time.Time // when the last line was written
+	at    time.Time // of what was told last: what was held back is told no earlier
 
 	session string
 	program bool // it is the program's stream: children's decisions are told under the top session
@@ -72,7 +73,7 @@ func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 	}
 	l := d.in
 	*l = aictrlIn{}
-	if err := take(line, l, d.bulk); isSyntax(err) {
+	if err := d.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "aictrl", "not JSON")
 		return
 	}
@@ -223,7 +224,7 @@ func (d *aictrlDecoder) catchUp() {
 
 func (d *aictrlDecoder) start(h event.Header, l *aictrlIn) {
 	d.rest()
-	*d = aictrlDecoder{emit: d.emit, in: d.in, bulk: d.bulk, line: d.line, at: d.at, program: d.program, session: l.SessionID}
+	*d = aictrlDecoder{emit: d.emit, in: d.in, bulk: d.bulk, lines: d.lines, line: d.line, at: d.at, program: d.program, session: l.SessionID}
 	h.Session = l.SessionID
 	b := event.RunStarted{Format: event.Format, Model: l.Model, Profile: l.Agent, Rules: l.Permissions}
 	if i := strings.IndexByte(l.Model, '/'); i > 0 {

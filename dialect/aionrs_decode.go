@@ -11,6 +11,7 @@ import (
 type aionrsDecoder struct {
 	in      aionrsIn
 	bulk    bool // inputs and outputs are wanted
+	lines   *wire.Reader[aionrsIn]
 	session string
 	begun   bool // ready, or a message
 	open    bool
@@ -70,7 +71,7 @@ func (a *aionrsDecoder) Decode(line []byte, emit func(event.Event)) {
 	a.in = aionrsIn{}
 	l := &a.in
 	a.cut, a.fatal = false, nil
-	if err := take(line, l, a.bulk); isSyntax(err) {
+	if err := a.lines.Read(line, l); isSyntax(err) {
 		a.cut = len(line) > 0 && line[0] == '{'
 		unread(emit, "aionrs", "not JSON")
 		return

@@ -15,7 +15,7 @@ var avenor = Dialect{
 	Name:    "avenor",
 	Doc:     "flat events: message chunks, tool.call and tool.call_update, permission questions and answers, loop phases; session.end or avenor.loop.end last",
 	encoder: func(o Options) Encoder { return (&avenorEncoder{opt: o, ended: map[string]bool{}}).fresh() },
-	decoder: func(bulk bool) Decoder { return &avenorDecoder{bulk: bulk} },
+	decoder: func(bulk bool) Decoder { return &avenorDecoder{bulk: bulk, lines: intake[avenorIn](bulk)} },
 	shapes:  avenorShape,
 	checker: func() checker { return newAvenorChecker() },
 	rules:   avenorRules,

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // avenorDecoder remembers what is open: answers and updates name only an id, and no line says how the run ended.
 type avenorDecoder struct {
 	in      avenorIn
 	bulk    bool // inputs and outputs are wanted
+	lines   *wire.Reader[avenorIn]
 	started bool
 	block   avenorSpeech
 	calls   []avenorOpen
@@ -59,7 +61,7 @@ type avenorVerdict struct {
 func (d *avenorDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.in = avenorIn{}
 	l := &d.in
-	if err := take(line, l, d.bulk); isSyntax(err) {
+	if err := d.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "avenor", "not JSON")
 		return
 	}
@@ -290,8 +292,8 @@ func (d *avenorDecoder) update(h event.Header, l *avenorIn, emit func(event.Even
 		}
 	}
 	end := event.ToolEnd{Name: name, Update: tidy(l.Update)}
-	if l.Delta != nil && d.bulk {
-		end.Output = *l.Delta
+	if d.bulk {
+		end.Output = l.Delta.Value
 	}
 	var body event.Body
 	switch {

@@ -13,6 +13,7 @@ import (
 type ensoDecoder struct {
 	in      ensoIn
 	bulk    bool // inputs and outputs are wanted
+	lines   *wire.Reader[ensoIn]
 	session string
 	agents  ensoNest
 	calls   []ensoOpen // that are open, in all agents
@@ -60,7 +61,7 @@ func (n ensoNest) remove(path string) ensoNest {
 // ensoIn is a line as one may come: the specification's form, and what the program really writes.
 type ensoIn struct {
 	Type     string    `json:"type"`
-	ID       *string   `json:"id"`
+	ID       wire.Str  `json:"id"`
 	Model    string    `json:"model"`
 	Cwd      string    `json:"cwd"`
 	Resumed  bool      `json:"resumed"`
@@ -82,20 +83,15 @@ type ensoIn struct {
 	Role     string    `json:"role"`
 	Message  string    `json:"message"`
 	Tool     string    `json:"tool"`
-	AgentID  *string   `json:"agent_id"`
+	AgentID  wire.Str  `json:"agent_id"`
 }
 
-func (l *ensoIn) id() string {
-	if l.ID == nil {
-		return ""
-	}
-	return *l.ID
-}
+func (l *ensoIn) id() string { return l.ID.Value }
 
 func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.in = ensoIn{}
 	l := &d.in
-	if err := take(line, l, d.bulk); isSyntax(err) {
+	if err := d.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "enso", "not JSON")
 		return
 	}
@@ -114,7 +110,7 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 		id := l.id()
 		d.session = id
 		emit(event.Event{Header: event.Header{Session: id}, Body: event.RunStarted{
-			Format: event.Format, Model: l.Model, Cwd: l.Cwd, Resumed: l.Resumed, Ephemeral: l.ID != nil && id == "",
+			Format: event.Format, Model: l.Model, Cwd: l.Cwd, Resumed: l.Resumed, Ephemeral: l.ID.OK && id == "",
 		}})
 	case "user_message":
 		d.userMessage(l.Content, emit)
@@ -165,10 +161,10 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 
 // header says whose the line is.
 func (d *ensoDecoder) header(l *ensoIn) event.Header {
-	said := l.AgentID != nil && *l.AgentID != ""
+	said := l.AgentID.Value != ""
 	id := ""
 	if said {
-		id = *l.AgentID
+		id = l.AgentID.Value
 	}
 	if a := d.agents.owner(id, said); a != nil {
 		return event.Header{Agent: a.path}
@@ -237,7 +233,7 @@ func (d *ensoDecoder) callEnd(h event.Header, l *ensoIn, emit func(event.Event))
 	open := slices.IndexFunc(d.calls, func(c ensoOpen) bool {
 		return c.agent == h.Agent && (c.id == l.id() || l.id() == "" && c.name == l.Name)
 	})
-	if open < 0 && l.AgentID == nil && l.id() != "" {
+	if open < 0 && !l.AgentID.OK && l.id() != "" {
 		open = slices.IndexFunc(d.calls, func(c ensoOpen) bool { return c.id == l.id() }) // of another agent
 	}
 	if open >= 0 {
@@ -344,7 +340,7 @@ func (d *ensoDecoder) agentStart(l *ensoIn, emit func(event.Event)) {
 	if id == "" {
 		id = d.made("agent")
 	}
-	a := ensoAgent{id: id, path: ensoElement(id), depth: 1, tagged: l.AgentID != nil}
+	a := ensoAgent{id: id, path: ensoElement(id), depth: 1, tagged: l.AgentID.OK}
 	if p := d.parent(l); p != nil {
 		a.path, a.depth = p.path+"/"+a.path, p.depth+1
 	}

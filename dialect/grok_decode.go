@@ -9,6 +9,7 @@ import (
 type grokDecoder struct {
 	in      grokIn
 	bulk    bool // inputs and outputs are wanted
+	lines   *wire.Reader[grokIn]
 	session string
 	at      event.Header
 	steps   int
@@ -54,7 +55,7 @@ type grokIn struct {
 func (g *grokDecoder) Decode(line []byte, emit func(event.Event)) {
 	g.in = grokIn{}
 	l := &g.in
-	if err := take(line, l, g.bulk); isSyntax(err) {
+	if err := g.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "grok", "not JSON")
 		return
 	}

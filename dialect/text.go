@@ -14,13 +14,13 @@ import (
 
 // This file has what decoders and encoders of different dialects have in common about texts and arguments.
 
-// take reads a line into v, a struct of the fields that a decoder looks at. Where inputs and outputs are not wanted, they are
+// intake reads lines into T, a struct of the fields that a decoder looks at. Where inputs and outputs are not wanted, they are
 // not looked through either.
-func take(line []byte, v any, bulk bool) error {
+func intake[T any](bulk bool) *wire.Reader[T] {
 	if bulk {
-		return wire.Unmarshal(line, v)
+		return wire.NewReader[T]()
 	}
-	return wire.Skim(line, v)
+	return wire.NewSkimmer[T]()
 }
 
 // unread says that nothing could be read from a line.
@@ -75,8 +75,11 @@ func input(args wire.Span) event.Raw {
 
 // tidy copies a value of a line. What may be carried on is valid UTF-8 and has no key twice; null is nothing.
 func tidy(span wire.Span) event.Raw {
+	if len(span) == 0 {
+		return nil
+	}
 	var d wire.Doc
-	if len(span) == 0 || d.Parse(span) != nil || d.Root().Kind() == wire.Null {
+	if d.Parse(span) != nil || d.Root().Kind() == wire.Null {
 		return nil
 	}
 	_, bad := d.InvalidUTF8()

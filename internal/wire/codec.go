@@ -25,8 +25,8 @@ func NewCodec[T any]() *Codec[T] {
 	return &Codec[T]{decode: decoderOf(reflect.TypeFor[T]())}
 }
 
-// NewPart reads only the named fields of T, a struct, and does not look at others, as [Skim] does not. A struct that this package
-// leaves to encoding/json is read whole.
+// NewPart reads only the named fields of T, a struct, and does not check others. A struct that this package leaves to
+// encoding/json is read whole.
 func NewPart[T any](names []string) *Codec[T] {
 	t := reflect.TypeFor[T]()
 	fields, ok := fieldsOf(t)
@@ -48,4 +48,29 @@ func (c *Codec[T]) Read(data []byte) (T, error) {
 	r.value = none
 	c.pool.Put(r)
 	return v, err
+}
+
+// A Reader reads line after line into values of one type. It is for one goroutine.
+type Reader[T any] struct {
+	decoder decoder
+	decode  decodeFunc
+	trust   bool
+}
+
+// NewReader reads as [Unmarshal] does.
+func NewReader[T any]() *Reader[T] {
+	return &Reader[T]{decode: decoderOf(reflect.TypeFor[T]())}
+}
+
+// NewSkimmer is for who wants a few fields of a long text and trusts the rest: what T has no field for, and what goes into a
+// [Span], is not checked.
+func NewSkimmer[T any]() *Reader[T] {
+	r := NewReader[T]()
+	r.trust = true
+	return r
+}
+
+// Read reads a line into v.
+func (r *Reader[T]) Read(line []byte, v *T) error {
+	return r.decoder.decode(line, r.trust, r.decode, unsafe.Pointer(v))
 }

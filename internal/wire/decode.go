@@ -14,19 +14,13 @@ import (
 // Unmarshal decodes one JSON value into v, a non-nil pointer, in one pass that also checks the whole of data. It treats
 // null, doubled keys and what is already in v as encoding/json does. The error is a [*SyntaxError] or a [*TypeError];
 // after a SyntaxError v may be half filled.
-func Unmarshal(data []byte, v any) error { return unmarshal(data, v, false) }
-
-// Skim is [Unmarshal] for who wants a few fields of a long text and trusts the rest: what v has no field for, and what goes
-// into a [Span], is not checked.
-func Skim(data []byte, v any) error { return unmarshal(data, v, true) }
-
-func unmarshal(data []byte, v any, trust bool) error {
+func Unmarshal(data []byte, v any) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
 	}
 	d := decoderPool.Get().(*decoder)
-	err := d.decode(data, trust, decoderOf(p.Type().Elem()), p.UnsafePointer())
+	err := d.decode(data, false, decoderOf(p.Type().Elem()), p.UnsafePointer())
 	decoderPool.Put(d)
 	return err
 }
@@ -41,6 +35,15 @@ type decoder struct {
 	wrongAt int
 	trust   bool // what is skipped is not checked
 	words   words
+	after   []uint16 // for each field of each struct, one more than the index of the field that came after it; 0: not known
+}
+
+// followers returns what is known about the order of the n fields from base on.
+func (d *decoder) followers(base, n int) []uint16 {
+	if base+n > len(d.after) {
+		d.after = append(d.after, make([]uint16, base+n-len(d.after))...)
+	}
+	return d.after[base : base+n]
 }
 
 // decode reads the whole of data into what p points to.
@@ -181,7 +184,12 @@ func boolDecoder(t reflect.Type) decodeFunc {
 }
 
 func intDecoder(t reflect.Type) decodeFunc {
+	wide := t.Size() == 8
 	return func(d *decoder, i int, p unsafe.Pointer) int {
+		if n, end := d.small(i); end > 0 && wide {
+			*(*int64)(p) = n
+			return end
+		}
 		lit, end := d.literal(i, t)
 		if lit == nil {
 			return end
@@ -189,7 +197,7 @@ func intDecoder(t reflect.Type) decodeFunc {
 		n, err := strconv.ParseInt(string(lit), 10, t.Bits())
 		if err != nil {
 			d.note(i, t, "number "+string(lit), nil)
-		} else if t.Size() == 8 {
+		} else if wide {
 			*(*int64)(p) = n
 		} else {
 			reflect.NewAt(t, p).Elem().SetInt(n)
@@ -263,13 +271,15 @@ type Num struct {
 }
 
 func decodeNum(d *decoder, i int, p unsafe.Pointer) int {
+	if n, end := d.small(i); end > 0 {
+		*(*Num)(p) = Num{float64(n), true}
+		return end
+	}
 	lit, end := d.literal(i, reflect.TypeFor[Num]())
 	if lit == nil {
 		return end
 	}
-	if x, ok := small(lit); ok {
-		*(*Num)(p) = Num{x, true}
-	} else if x, err := strconv.ParseFloat(string(lit), 64); err == nil {
+	if x, err := strconv.ParseFloat(string(lit), 64); err == nil {
 		*(*Num)(p) = Num{x, true}
 	} else {
 		d.note(i, reflect.TypeFor[Num](), "number "+string(lit), nil)
@@ -277,19 +287,47 @@ func decodeNum(d *decoder, i int, p unsafe.Pointer) int {
 	return end
 }
 
-// small reads a whole number of up to 15 digits, which a float64 holds exactly.
-func small(lit []byte) (float64, bool) {
-	if len(lit) > 15 {
-		return 0, false
-	}
-	var n int64
-	for _, c := range lit {
-		if c < '0' || c > '9' {
-			return 0, false
+// small reads a whole number of up to 15 digits, which a float64 holds exactly, and returns the index after it, or 0: nearly
+// every number on the wire is such a one.
+func (d *decoder) small(i int) (n int64, end int) {
+	from := i
+	for ; i < len(d.data); i++ {
+		c := d.data[i] - '0'
+		if c > 9 {
+			break
 		}
-		n = n*10 + int64(c-'0')
+		n = n*10 + int64(c)
+		if i-from > 15 {
+			return 0, 0
+		}
 	}
-	return float64(n), true
+	if i == from || i > from+1 && d.data[from] == '0' || i < len(d.data) && (d.data[i] == '.' || d.data[i]|0x20 == 'e') {
+		return 0, 0
+	}
+	return n, i
+}
+
+// A Str is a string that may be absent: what *string is, without the memory.
+type Str struct {
+	Value string
+	OK    bool
+}
+
+func decodeStr(d *decoder, i int, p unsafe.Pointer) int {
+	s := (*Str)(p)
+	switch d.data[i] {
+	case '"':
+		text, end := d.short(i)
+		if end >= 0 {
+			*s = Str{text, true}
+		}
+		return end
+	case 'n':
+		*s = Str{}
+		return d.atom(i)
+	}
+	s.OK = true
+	return d.mismatch(i, reflect.TypeFor[string]())
 }
 
 func decodeTime(d *decoder, i int, p unsafe.Pointer) int {

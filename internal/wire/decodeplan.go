@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -30,6 +31,8 @@ func newDecoder(t reflect.Type) decodeFunc {
 		return decodeSpan
 	case reflect.TypeFor[Num]():
 		return decodeNum
+	case reflect.TypeFor[Str]():
+		return decodeStr
 	case reflect.TypeFor[json.Number]():
 		return otherDecoder(t)
 	}
@@ -155,10 +158,11 @@ func mapDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// A structDecoder finds fields by name. Keys mostly come in the order of the fields, so the one after the last found is
-// tried first.
+// A structDecoder finds fields by name. Keys come in much the same order in every line, so the one is tried first that came
+// after this one the last time; or the next field, if this one is new.
 type structDecoder struct {
 	typ    reflect.Type
+	base   int // where its fields begin in [decoder.after]
 	fields []fieldDecoder
 	byName map[string]int // for structs with more fields than are quickly looked through
 	guess  [64]uint8      // one more than the index of a field whose name has this slot
@@ -169,6 +173,9 @@ func slot[T string | []byte](name T) uint8 {
 	return (uint8(len(name))*7 ^ name[0] ^ name[len(name)-1]*5) & 63
 }
 
+// fieldCount is how many fields all structDecoders have, and one more for each.
+var fieldCount atomic.Int64
+
 type fieldDecoder struct {
 	name   string
 	label  string // as it stands in JSON: the name in quotes and a colon
@@ -178,7 +185,7 @@ type fieldDecoder struct {
 
 func newStructDecoder(t reflect.Type, fields []field) *structDecoder {
 	const few = 8
-	s := structDecoder{typ: t}
+	s := structDecoder{typ: t, base: int(fieldCount.Add(int64(len(fields)+1))) - len(fields) - 1}
 	for _, f := range fields {
 		offset, in := uintptr(0), t
 		for _, i := range f.index {
@@ -230,9 +237,14 @@ func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 	if d.data[i] != '{' {
 		return d.mismatch(i, s.typ)
 	}
-	likely := 0
+	after := d.followers(s.base, len(s.fields)+1)
+	last := 0 // one more than the field that was found last
 	i, done := d.enter(i, '}')
 	for !done {
+		likely := last
+		if after[last] > 0 {
+			likely = int(after[last]) - 1
+		}
 		at, value := s.field(d, i, likely)
 		switch {
 		case value < 0:
@@ -240,7 +252,10 @@ func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 		case at < 0:
 			i = d.skip(value)
 		default:
-			likely = at + 1
+			if at != likely {
+				after[last] = uint16(at + 1)
+			}
+			last = at + 1
 			f := &s.fields[at]
 			i = f.decode(d, value, unsafe.Add(p, f.offset))
 		}
