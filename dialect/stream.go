@@ -44,7 +44,7 @@ func NewStream(d *Dialect, o StreamOptions) *Stream {
 	if d != &native {
 		s.seq = o.After
 	}
-	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(e) }
+	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(&e) }
 	s.bare = event.Foreign{Dialect: d.Name}
 	return s
 }
@@ -61,7 +61,7 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 			f.Torn = torn
 			body = f
 		}
-		s.of = s.number(event.Event{Body: body})
+		s.of = s.number(&event.Event{Body: body})
 	}
 	if line = trim(line, s.at == 1); len(bytes.TrimSpace(line)) > 0 {
 		s.dec.Decode(line, s.toldTo)
@@ -79,7 +79,7 @@ func (s *Stream) Close(emit func(event.Event)) {
 			if _, end := event.AsRunEnd(e.Body); end && e.Of != 0 && s.dialect != &native {
 				e.Of = last // it was held to the end; a teller remembers only the last lines
 			}
-			s.number(e)
+			s.number(&e)
 		})
 	}
 }
@@ -98,24 +98,26 @@ func (s *Stream) told(e event.Event) {
 		}
 	}
 	if s.opt.AsTold {
-		s.number(e)
+		s.number(&e)
 		return
 	}
 	s.mend.Put(e, s.numberTo)
 }
 
 // number gives the event its number. In a native stream it has one, and keeps it unless something that was missing took it.
-func (s *Stream) number(e event.Event) uint64 {
-	e = e.Stamp()
+func (s *Stream) number(e *event.Event) uint64 {
+	if e.Body != nil {
+		e.Kind = e.Body.Kind()
+	}
 	own := e.Seq
 	if s.dialect != &native || own <= s.seq {
 		e.Seq = s.seq + 1
 	}
 	if s.dialect == &native {
-		s.moved.follow(&e, own)
+		s.moved.follow(e, own)
 	}
 	s.seq = e.Seq
-	s.emit(e)
+	s.emit(*e)
 	return e.Seq
 }
 
