@@ -103,10 +103,10 @@ func readerOf(k Kind) readFunc {
 // decode reads a body of the given kind.
 func decode(k Kind, raw []byte) (Body, error) { return readerOf(k)(raw) }
 
-// name returns the kind that b spells, without allocating for known ones.
-func name(b []byte) Kind {
+// name returns the kind that b spells, without allocating for known ones, and one more than its place in the table.
+func name(b []byte) (Kind, uint8) {
 	if i := find(&kinds, b); i >= 0 {
-		return kinds.list[i].kind
+		return kinds.list[i].kind, uint8(i + 1)
 	}
-	return Kind(b)
+	return Kind(b), 0
 }

@@ -13,9 +13,10 @@ import (
 // A Line is one line of a journal: its header, read, and its body, not yet.
 type Line struct {
 	Header
-	raw  []byte
-	body []byte // nil when it must be looked for
-	cut  bool   // raw is only the beginning
+	raw    []byte
+	body   []byte // nil when it must be looked for
+	cut    bool   // raw is only the beginning
+	number uint8  // one more than the kind's place in the table; 0: not looked for, or unknown
 }
 
 // ErrElided is returned by [Line.Body] when the reader left the body behind, because nobody wanted it.
@@ -38,20 +39,33 @@ func (l Line) Elide() Line {
 // left empty and is the error; the rest of the body is there.
 func (l Line) Body() (Body, error) { return l.read(readerOf(l.Kind)) }
 
-// A Part reads some fields of the bodies of one kind: for who looks at the name of a call, and not at what was written with it.
-type Part struct{ read readFunc }
+// Parts read bodies, or some of their fields: for who looks at the name of a call, and not at what was written with it.
+type Parts struct{ read [256]readFunc } // by the kind's number
 
-// NewPart reads the named fields, as they are called in JSON; without names, all.
-func NewPart(k Kind, fields ...string) *Part {
-	if i := find(&kinds, k); i >= 0 && len(fields) > 0 {
-		return &Part{kinds.list[i].part(fields)}
+// NewParts reads bodies of the kinds in want: of each the fields that it names, as they are called in JSON; if it names none, all.
+func NewParts(want map[Kind][]string) *Parts {
+	p := new(Parts)
+	for k, fields := range want {
+		if i := find(&kinds, k); i >= 0 && len(fields) > 0 {
+			p.read[i+1] = kinds.list[i].part(fields)
+		} else if i >= 0 {
+			p.read[i+1] = kinds.list[i].read
+		}
 	}
-	return &Part{readerOf(k)}
+	return p
 }
 
-// Part decodes the body as [Line.Body] does, but only what p reads; what stands in other fields is not checked. The line must be
-// of p's kind.
-func (l Line) Part(p *Part) (Body, error) { return l.read(p.read) }
+// Part decodes the body as [Line.Body] does, but only what p reads; what stands in other fields is not checked. The body is nil if
+// p does not read its kind.
+func (l *Line) Part(p *Parts) (Body, error) {
+	if l.number == 0 {
+		l.number = uint8(find(&kinds, l.Kind) + 1)
+	}
+	if read := p.read[l.number]; read != nil {
+		return l.read(read)
+	}
+	return nil, nil
+}
 
 func (l *Line) read(read readFunc) (Body, error) {
 	if l.cut {
@@ -157,6 +171,7 @@ func appendObject(dst []byte, raw Raw) []byte {
 type Parser struct {
 	session, agent, call string
 	kind                 Kind
+	number               uint8     // of the kind, as in [Line]
 	minute               string    // as it is written: 2026-08-22T10:11:
 	from                 time.Time // when it began
 }
@@ -235,12 +250,12 @@ func (p *Parser) header(l *Line, raw []byte) int {
 		if !ok || len(k) == 0 || !c.skip(`,`) {
 			return 0
 		}
-		p.kind = name(k)
+		p.kind, p.number = name(k)
 	}
 	if !c.skip(`"body":`) {
 		return 0
 	}
-	l.Kind = p.kind
+	l.Kind, l.number = p.kind, p.number
 	return c.at
 }
 

@@ -106,6 +106,7 @@ func (d *Digest) apply(e *event.Event) {
 		d.sum.Replies.Cancelled++
 	case "loop.started", "loop.ended", "phase.started", "phase.ended":
 		d.loop(e)
+	case "turn.started", "turn.ended", "text", "thought", "prompt": // common, and known
 	default:
 		if !known[e.Kind] {
 			count(&d.sum.Unknown, e.Kind)

@@ -41,24 +41,17 @@ type Skimmer interface {
 // Run applies the lines to the folds, decoding each wanted body once. It goes on as long as lines does: what could not be
 // read is skipped, and told at the end as a [*BadLines].
 func Run(lines iter.Seq2[event.Line, error], folds ...Fold) error {
-	want := parts(folds)
+	parts := parts(folds)
 	var bad BadLines
-	var kind event.Kind  // of the line before: deltas come in long rows
-	var part *event.Part // that is wanted of its body
 	for l, err := range lines {
 		if err != nil {
 			bad.add(err)
 			continue
 		}
 		e := event.Event{Header: l.Header}
-		if l.Kind != kind {
-			kind, part = l.Kind, want[l.Kind]
-		}
-		if part != nil {
-			// A field that cannot be read leaves the rest of its body; a body that cannot be read leaves its header.
-			if e.Body, err = l.Part(part); err != nil {
-				bad.add(fmt.Errorf("event %d: %w", l.Seq, err))
-			}
+		// A field that cannot be read leaves the rest of its body; a body that cannot be read leaves its header.
+		if e.Body, err = l.Part(parts); err != nil {
+			bad.add(fmt.Errorf("event %d: %w", l.Seq, err))
 		}
 		for _, f := range folds {
 			f.Apply(e)
@@ -95,7 +88,7 @@ func wanted(folds []Fold) map[event.Kind]bool {
 }
 
 // parts returns what the folds together want of each kind.
-func parts(folds []Fold) map[event.Kind]*event.Part {
+func parts(folds []Fold) *event.Parts {
 	fields := map[event.Kind][]string{}
 	whole := map[event.Kind]bool{}
 	for _, f := range folds {
@@ -106,17 +99,15 @@ func parts(folds []Fold) map[event.Kind]*event.Part {
 		for _, b := range f.Wants() {
 			k := b.Kind()
 			fields[k] = append(fields[k], some[k]...)
-			whole[k] = whole[k] || some[k] == nil
+			if some[k] == nil {
+				whole[k] = true
+			}
 		}
 	}
-	parts := map[event.Kind]*event.Part{}
-	for k, names := range fields {
-		if whole[k] {
-			names = nil
-		}
-		parts[k] = event.NewPart(k, names...)
+	for k := range whole {
+		fields[k] = nil
 	}
-	return parts
+	return event.NewParts(fields)
 }
 
 // BadLines says that some lines, or some of their bodies, could not be read. All others were applied.

@@ -222,6 +222,7 @@ func uintDecoder(t reflect.Type) decodeFunc {
 }
 
 func floatDecoder(t reflect.Type) decodeFunc {
+	wide := t.Size() == 8
 	return func(d *decoder, i int, p unsafe.Pointer) int {
 		lit, end := d.literal(i, t)
 		if lit == nil {
@@ -229,6 +230,8 @@ func floatDecoder(t reflect.Type) decodeFunc {
 		}
 		if f, err := strconv.ParseFloat(string(lit), t.Bits()); err != nil {
 			d.note(i, t, "number "+string(lit), nil)
+		} else if wide {
+			*(*float64)(p) = f
 		} else {
 			reflect.NewAt(t, p).Elem().SetFloat(f)
 		}

@@ -72,11 +72,22 @@ func newDecoder(t reflect.Type) decodeFunc {
 
 // lazily finds the decoder for t when it is first needed: a type may contain itself behind a pointer, a slice or a map.
 func lazily(t reflect.Type) func() decodeFunc {
+	if t.Kind() < reflect.Array || t.Kind() == reflect.String {
+		f := decoderOf(t)
+		return func() decodeFunc { return f }
+	}
 	return sync.OnceValue(func() decodeFunc { return decoderOf(t) })
 }
 
 func pointerDecoder(t reflect.Type) decodeFunc {
 	elem, decode := t.Elem(), lazily(t.Elem())
+	fresh := func() unsafe.Pointer { return reflect.New(elem).UnsafePointer() }
+	switch elem.Kind() { // what counts tokens and money, made without reflection
+	case reflect.Int64:
+		fresh = func() unsafe.Pointer { return unsafe.Pointer(new(int64)) }
+	case reflect.Float64:
+		fresh = func() unsafe.Pointer { return unsafe.Pointer(new(float64)) }
+	}
 	return func(d *decoder, i int, p unsafe.Pointer) int {
 		to := (*unsafe.Pointer)(p)
 		if d.data[i] == 'n' {
@@ -84,7 +95,7 @@ func pointerDecoder(t reflect.Type) decodeFunc {
 			return d.atom(i)
 		}
 		if *to == nil {
-			*to = reflect.New(elem).UnsafePointer()
+			*to = fresh()
 		}
 		return decode()(d, i, *to)
 	}
