@@ -26,7 +26,7 @@ func (a amount[T]) pointer() *T {
 	if !a.known {
 		return nil
 	}
-	return &a.n
+	return new(a.n)
 }
 
 func (p *purse) add(u event.Usage, c event.Cost) {
