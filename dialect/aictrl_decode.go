@@ -18,7 +18,7 @@ import (
 type aictrlDecoder struct {
 	emit  func(event.Event)
 	in    *aictrlIn // the line that is being read
-	bulk  bool      // inputs and outputs are wanted
+	bulk  bulk
 	lines *wire.Reader[aictrlIn]
 	line  time.Time // when the last line was written
 	at    time.Time // of what was told last: what was held back is told no earlier
@@ -136,7 +136,7 @@ func (d *aictrlDecoder) other(h event.Header, l *aictrlIn) {
 	case "session_start":
 		d.start(h, l)
 	case "tool_catalog":
-		if !d.bulk {
+		if !d.bulk.inputs() {
 			d.told(h, event.Catalog{})
 			return
 		}
@@ -327,7 +327,7 @@ func (d *aictrlDecoder) toolUse(h event.Header, l *aictrlIn) {
 	p := &l.Part
 	h = d.of(h, p.SessionID)
 	var given event.Raw
-	if h.Call = p.CallID; d.bulk || h.Call == "" {
+	if h.Call = p.CallID; d.bulk.inputs() || h.Call == "" {
 		given = input(p.State.Input)
 	}
 	if h.Call == "" {

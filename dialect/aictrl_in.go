@@ -67,13 +67,13 @@ type aictrlPartIn struct {
 	CallID    string `json:"callID"`
 	Tool      string `json:"tool"`
 	State     struct {
-		Status   string       `json:"status"`
-		Input    wire.Span    `json:"input"`
-		Output   wire.Span    `json:"output"`
-		Error    wire.Span    `json:"error"`
-		Title    string       `json:"title"`
-		Metadata wire.Span    `json:"metadata"`
-		Time     aictrlTimeIn `json:"time"`
+		Status   string                      `json:"status"`
+		Input    wire.Span                   `json:"input"`
+		Output   wire.Prose                  `json:"output"`
+		Error    wire.Span                   `json:"error"`
+		Title    string                      `json:"title"`
+		Metadata wire.Kept[aictrlMetadataIn] `json:"metadata"`
+		Time     aictrlTimeIn                `json:"time"`
 	} `json:"state"`
 	Time     aictrlTimeIn `json:"time"`
 	Metadata struct {
@@ -84,6 +84,13 @@ type aictrlPartIn struct {
 	Reason string         `json:"reason"` // step_finish
 	Cost   event.Raw      `json:"cost"`
 	Tokens aictrlTokensIn `json:"tokens"`
+}
+
+// aictrlMetadataIn is what has a field of its own in our events.
+type aictrlMetadataIn struct {
+	Exit      wire.Span  `json:"exit"`
+	Output    wire.Prose `json:"output"`
+	Truncated wire.Span  `json:"truncated"`
 }
 
 type aictrlTimeIn struct {
@@ -160,19 +167,22 @@ func aictrlSame(a, b event.TurnEnded) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// toolEnd reads how a call ended; its output and metadata only if bulk is wanted.
-func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
+// toolEnd reads how a call ended; its output and metadata only if they are wanted.
+func (p *aictrlPartIn) toolEnd(denied bool, b bulk) event.Body {
 	s := &p.State
+	m := &s.Metadata.Value
 	end := event.ToolEnd{Name: p.Tool, Title: s.Title, Start: moment(s.Time.Start), End: moment(s.Time.End)}
-	if code, err := strconv.Atoi(string(s.Metadata.Get("exit"))); err == nil {
+	if code, err := strconv.Atoi(string(m.Exit)); err == nil {
 		end.Exit = &code
 	}
-	end.Truncated = string(s.Metadata.Get("truncated")) == "true"
-	if bulk {
+	end.Truncated = string(m.Truncated) == "true"
+	if b.outputs() || b.inputs() && s.Status == "error" { // an output may be the error
 		if end.Output = s.Output.Text(); end.Output == "" {
-			end.Output = s.Metadata.Get("output").Text()
+			end.Output = m.Output.Text()
 		}
-		end.Metadata = aictrlRest(s.Metadata)
+		if s.Metadata.Others > 0 {
+			end.Metadata = aictrlRest(s.Metadata.Span)
+		}
 	}
 	end.Error = s.Error.Text()
 	if s.Status == "error" {

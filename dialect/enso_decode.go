@@ -12,7 +12,7 @@ import (
 // ensoDecoder remembers whose lines come, which calls are open, and how the run stands.
 type ensoDecoder struct {
 	in      ensoIn
-	bulk    bool // inputs and outputs are wanted
+	bulk    bulk
 	lines   *wire.Reader[ensoIn]
 	session string
 	agents  ensoNest
@@ -60,30 +60,30 @@ func (n ensoNest) remove(path string) ensoNest {
 
 // ensoIn is a line as one may come: the specification's form, and what the program really writes.
 type ensoIn struct {
-	Type     string    `json:"type"`
-	ID       wire.Str  `json:"id"`
-	Model    string    `json:"model"`
-	Cwd      string    `json:"cwd"`
-	Resumed  bool      `json:"resumed"`
-	Content  string    `json:"content"`
-	Text     string    `json:"text"`
-	Name     string    `json:"name"`
-	Args     wire.Span `json:"args"`
-	Result   wire.Span `json:"result"`
-	Display  string    `json:"display"`
-	Error    event.Raw `json:"error"`
-	Denied   bool      `json:"denied"`
-	Reason   string    `json:"reason"`
-	Summary  string    `json:"summary"`
-	Before   wire.Num  `json:"before_tokens"`
-	After    wire.Num  `json:"after_tokens"`
-	ParentID string    `json:"parent_id"`
-	Depth    wire.Num  `json:"depth"`
-	Prompt   string    `json:"prompt"`
-	Role     string    `json:"role"`
-	Message  string    `json:"message"`
-	Tool     string    `json:"tool"`
-	AgentID  wire.Str  `json:"agent_id"`
+	Type     string     `json:"type"`
+	ID       wire.Str   `json:"id"`
+	Model    string     `json:"model"`
+	Cwd      string     `json:"cwd"`
+	Resumed  bool       `json:"resumed"`
+	Content  string     `json:"content"`
+	Text     string     `json:"text"`
+	Name     string     `json:"name"`
+	Args     wire.Span  `json:"args"`
+	Result   wire.Prose `json:"result"`
+	Display  string     `json:"display"`
+	Error    event.Raw  `json:"error"`
+	Denied   bool       `json:"denied"`
+	Reason   string     `json:"reason"`
+	Summary  string     `json:"summary"`
+	Before   wire.Num   `json:"before_tokens"`
+	After    wire.Num   `json:"after_tokens"`
+	ParentID string     `json:"parent_id"`
+	Depth    wire.Num   `json:"depth"`
+	Prompt   string     `json:"prompt"`
+	Role     string     `json:"role"`
+	Message  string     `json:"message"`
+	Tool     string     `json:"tool"`
+	AgentID  wire.Str   `json:"agent_id"`
 }
 
 func (l *ensoIn) id() string { return l.ID.Value }
@@ -217,7 +217,7 @@ func (d *ensoDecoder) callStart(h event.Header, l *ensoIn, emit func(event.Event
 	d.drop(h.Agent, h.Call)
 	d.calls = append(d.calls, ensoOpen{h.Agent, h.Call, l.Name})
 	called := event.ToolCalled{Name: l.Name}
-	if d.bulk {
+	if d.bulk.inputs() {
 		called.Input = input(l.Args)
 	}
 	emit(event.Event{Header: h, Body: called})
@@ -248,7 +248,7 @@ func (d *ensoDecoder) callEnd(h event.Header, l *ensoIn, emit func(event.Event))
 	}
 	d.drop(h.Agent, h.Call)
 	end := event.ToolEnd{Name: l.Name, Error: text(l.Error), Title: l.Display}
-	if d.bulk {
+	if d.bulk.outputs() {
 		end.Output = l.Result.Text()
 	}
 	told := func(b event.Body) { emit(event.Event{Header: h, Body: b}) }

@@ -34,19 +34,33 @@ type StreamOptions struct {
 	After    uint64 // number events after this one; a native stream keeps its own numbers
 	NoOrigin bool   // do not give the lines themselves as foreign events
 	Lean     bool   // leave out what is bulky: the text of foreign events, inputs and outputs of calls
-	Runs     bool   // a journal that was resumed has several runs: give them as several, not as one that went on
-	AsTold   bool   // do not mend: give what the lines say, as they say it
+
+	// For is who will be told. What it has no word for may be left out, unless somebody asks what is lost.
+	For *Dialect
+
+	Runs   bool // a journal that was resumed has several runs: give them as several, not as one that went on
+	AsTold bool // do not mend: give what the lines say, as they say it
 }
 
 // NewStream reads lines in dialect d.
 func NewStream(d *Dialect, o StreamOptions) *Stream {
-	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name, Runs: o.Runs && d == &native}}
+	s := &Stream{dialect: d, opt: o, dec: d.decoder(o.bulk()), mend: event.Mender{Program: d.Name, Runs: o.Runs && d == &native}}
 	if d != &native {
 		s.seq = o.After
 	}
 	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(&e) }
 	s.bare = event.Foreign{Dialect: d.Name}
 	return s
+}
+
+func (o StreamOptions) bulk() bulk {
+	switch {
+	case o.Lean:
+		return noBulk
+	case o.For != nil && o.For.mute:
+		return noOutputs
+	}
+	return allBulk
 }
 
 // Line reads one line, without its newline, and gives the events that it says. Torn says that it had no newline.

@@ -14,15 +14,6 @@ import (
 
 // This file has what decoders and encoders of different dialects have in common about texts and arguments.
 
-// intake reads lines into T, a struct of the fields that a decoder looks at. Where inputs and outputs are not wanted, they are
-// not looked through either.
-func intake[T any](bulk bool) *wire.Reader[T] {
-	if bulk {
-		return wire.NewReader[T]()
-	}
-	return wire.NewSkimmer[T]()
-}
-
 // unread says that nothing could be read from a line.
 func unread(emit func(event.Event), dialect, format string, args ...any) {
 	emit(event.Event{Body: event.Diag{Text: fmt.Sprintf(format, args...), Source: dialect}})

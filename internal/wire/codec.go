@@ -7,10 +7,20 @@ import (
 	"unsafe"
 )
 
+// Care is how much of a text is looked at.
+type Care uint8
+
+// From most to least.
+const (
+	Everything Care = iota // all is checked
+	Check                  // likewise, but a [Prose] is not read before somebody asks
+	Skim                   // what has no field, or goes into a [Span] or a [Prose], is trusted
+)
+
 // A Codec reads values of one type, T, and has looked up once how. It may be used by many at once.
 type Codec[T any] struct {
 	decode decodeFunc
-	trust  bool
+	care   Care
 	pool   sync.Pool // of *reading[T]
 }
 
@@ -34,7 +44,7 @@ func NewPart[T any](names []string) *Codec[T] {
 		return NewCodec[T]()
 	}
 	part := slices.DeleteFunc(fields, func(f field) bool { return !slices.Contains(names, f.name) })
-	return &Codec[T]{decode: newStructDecoder(t, part).decode, trust: true}
+	return &Codec[T]{decode: newStructDecoder(t, part).decode, care: Skim}
 }
 
 // Read reads a value. The errors are those of [Unmarshal].
@@ -43,7 +53,7 @@ func (c *Codec[T]) Read(data []byte) (T, error) {
 	if !ok {
 		r = new(reading[T])
 	}
-	err := r.decoder.decode(data, c.trust, c.decode, unsafe.Pointer(&r.value))
+	err := r.decoder.decode(data, c.care, c.decode, unsafe.Pointer(&r.value))
 	v, none := r.value, *new(T)
 	r.value = none
 	c.pool.Put(r)
@@ -54,23 +64,15 @@ func (c *Codec[T]) Read(data []byte) (T, error) {
 type Reader[T any] struct {
 	decoder decoder
 	decode  decodeFunc
-	trust   bool
+	care    Care
 }
 
-// NewReader reads as [Unmarshal] does.
-func NewReader[T any]() *Reader[T] {
-	return &Reader[T]{decode: decoderOf(reflect.TypeFor[T]())}
-}
-
-// NewSkimmer is for who wants a few fields of a long text and trusts the rest: what T has no field for, and what goes into a
-// [Span], is not checked.
-func NewSkimmer[T any]() *Reader[T] {
-	r := NewReader[T]()
-	r.trust = true
-	return r
+// NewReader reads as [Unmarshal] does, or with less care.
+func NewReader[T any](c Care) *Reader[T] {
+	return &Reader[T]{decode: decoderOf(reflect.TypeFor[T]()), care: c}
 }
 
 // Read reads a line into v.
 func (r *Reader[T]) Read(line []byte, v *T) error {
-	return r.decoder.decode(line, r.trust, r.decode, unsafe.Pointer(v))
+	return r.decoder.decode(line, r.care, r.decode, unsafe.Pointer(v))
 }

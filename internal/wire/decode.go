@@ -20,7 +20,7 @@ func Unmarshal(data []byte, v any) error {
 		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
 	}
 	d := decoderPool.Get().(*decoder)
-	err := d.decode(data, false, decoderOf(p.Type().Elem()), p.UnsafePointer())
+	err := d.decode(data, Everything, decoderOf(p.Type().Elem()), p.UnsafePointer())
 	decoderPool.Put(d)
 	return err
 }
@@ -33,7 +33,8 @@ type decoder struct {
 	scanner
 	wrong   *TypeError // without its Field, which is found at the end
 	wrongAt int
-	trust   bool // what is skipped is not checked
+	care    Care
+	others  int // members so far that had no field
 	words   words
 	after   []uint16 // for each field of each struct, one more than the index of the field that came after it; 0: not known
 }
@@ -47,8 +48,8 @@ func (d *decoder) followers(base, n int) []uint16 {
 }
 
 // decode reads the whole of data into what p points to.
-func (d *decoder) decode(data []byte, trust bool, decode decodeFunc, p unsafe.Pointer) (err error) {
-	d.scanner, d.trust = scanner{data: data}, trust
+func (d *decoder) decode(data []byte, care Care, decode decodeFunc, p unsafe.Pointer) (err error) {
+	d.scanner, d.care = scanner{data: data}, care
 	i := d.begin()
 	if i >= 0 {
 		i = d.end(decode(d, i, p))
@@ -66,7 +67,7 @@ func (d *decoder) decode(data []byte, trust bool, decode decodeFunc, p unsafe.Po
 
 // skip returns the index after the value at i.
 func (d *decoder) skip(i int) int {
-	if !d.trust {
+	if d.care != Skim {
 		return d.value(i)
 	}
 	if end := skipValue(d.data, i); end > i {

@@ -33,8 +33,13 @@ func newDecoder(t reflect.Type) decodeFunc {
 		return decodeNum
 	case reflect.TypeFor[Str]():
 		return decodeStr
+	case reflect.TypeFor[Prose]():
+		return decodeProse
 	case reflect.TypeFor[json.Number]():
 		return otherDecoder(t)
+	}
+	if p, ok := reflect.Zero(t).Interface().(planner); ok {
+		return p.plan()
 	}
 	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer &&
 		(p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())) {
@@ -261,6 +266,7 @@ func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 		case value < 0:
 			return value
 		case at < 0:
+			d.others++
 			i = d.skip(value)
 		default:
 			if at != likely {
