@@ -23,15 +23,14 @@ func (m *Matcher) skip(text string, i int) int {
 			m.no = false
 			i = end
 		case dullNumber:
-			end, zeros := i+1, text[i] == '0'
-			for end < len(text) && class[text[end]] == inWord {
-				zeros = zeros && text[end] == '0'
+			end, none := numberEnd(text, i)
+			if end+1 >= len(text) || end-i > len(m.word) {
+				return i // it may go on
+			}
+			if m.no = none; class[text[end]] == point {
+				m.no = false
 				end++
 			}
-			if end == len(text) || class[text[end]] == point || end-i > len(m.word) {
-				return i
-			}
-			m.no = zeros // it is none, as in "0 failed tests"
 			i = end
 		case dullSign:
 			m.no = false
@@ -43,6 +42,25 @@ func (m *Matcher) skip(text string, i int) int {
 		}
 	}
 	return i
+}
+
+// numberEnd returns where the word ends that begins with a digit at i, and whether it is none, as in "0 failed tests".
+func numberEnd(text string, i int) (end int, none bool) {
+	whole := true // it is a number so far
+	none = true
+	for ; i < len(text); i++ {
+		c := text[i]
+		digit := c >= '0' && c <= '9'
+		if class[c] == point && whole && i+1 < len(text) && text[i+1] >= '0' && text[i+1] <= '9' {
+			continue // 60.5, 1,000
+		}
+		if class[c] != inWord {
+			break
+		}
+		whole = whole && digit
+		none = none && c == '0'
+	}
+	return i, none
 }
 
 // What a byte is to a Matcher that has read nothing yet.
