@@ -122,7 +122,7 @@ func Append(dst []byte, e Event) []byte {
 	}
 	if at := e.At.UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
 		dst = append(dst, `"at":"`...)
-		dst = at.AppendFormat(dst, timeLayout)
+		dst = appendTime(dst, at)
 		dst = append(dst, `",`...)
 	}
 	dst = appendKey(dst, `"session":`, e.Session)
@@ -148,6 +148,30 @@ func Append(dst []byte, e Event) []byte {
 }
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// appendTime appends a time in timeLayout. AppendFormat would look at the layout anew each time.
+func appendTime(dst []byte, at time.Time) []byte {
+	year, month, day := at.Date()
+	hour, minute, sec := at.Clock()
+	dst = append(dst, timeLayout...)
+	b := dst[len(dst)-len(timeLayout):]
+	put(b[0:4], year)
+	put(b[5:7], int(month))
+	put(b[8:10], day)
+	put(b[11:13], hour)
+	put(b[14:16], minute)
+	put(b[17:19], sec)
+	put(b[20:23], at.Nanosecond()/int(time.Millisecond))
+	return dst
+}
+
+// put writes a number with as many digits as b has room for.
+func put(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
 
 func appendKey(dst []byte, key, value string) []byte {
 	if value == "" {
