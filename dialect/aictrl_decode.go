@@ -255,17 +255,24 @@ func (d *aictrlDecoder) child(h event.Header, session, parent string) event.Head
 // permission reads a decision. If it names a call that nobody told yet, it tells that too.
 func (d *aictrlDecoder) permission(h event.Header, l *aictrlIn) {
 	if d.program && len(d.agents) > 0 && l.CallID != "" && (l.SessionID == "" || l.SessionID == d.session) && len(d.doubt) < aictrlMost {
-		d.doubt = append(d.doubt, aictrlDecision{*l, h})
+		held := aictrlDecision{*l, h}
+		held.line.Input = slices.Clone(l.Input) // the line will be gone
+		d.doubt = append(d.doubt, held)
 		return
 	}
 	d.decide(d.of(h, l.SessionID), l)
 }
 
 func (d *aictrlDecoder) decide(h event.Header, l *aictrlIn) {
-	a := event.GateAnswer{Tool: first(l.Tool, l.Permission), Permission: first(l.Permission, l.Tool), Patterns: l.Patterns, Input: tidy(wire.Span(l.Input))}
+	a := event.GateAnswer{Tool: first(l.Tool, l.Permission), Permission: first(l.Permission, l.Tool), Patterns: l.Patterns}
+	given := []byte(l.Input)
+	if d.bulk.inputs() {
+		a.Input = tidy(l.Input)
+		given = a.Input
+	}
 	rejected := l.Type == "permission_rejected"
 	if h.Call = l.CallID; h.Call != "" {
-		c := d.call(h, a.Tool, a.Input)
+		c := d.call(h, a.Tool, given)
 		c.denied = c.denied || rejected
 	}
 	if rejected {
@@ -278,7 +285,7 @@ func (d *aictrlDecoder) decide(h event.Header, l *aictrlIn) {
 }
 
 // call returns the open call that the header names, and tells it if it is new.
-func (d *aictrlDecoder) call(h event.Header, tool string, input event.Raw) *aictrlOpen {
+func (d *aictrlDecoder) call(h event.Header, tool string, input []byte) *aictrlOpen {
 	for i := range d.calls {
 		if c := &d.calls[i]; c.agent == h.Agent && c.id == h.Call {
 			return c
@@ -288,7 +295,11 @@ func (d *aictrlDecoder) call(h event.Header, tool string, input event.Raw) *aict
 		d.calls = d.calls[1:]
 	}
 	d.calls = append(d.calls, aictrlOpen{agent: h.Agent, id: h.Call, tool: tool, input: string(input)})
-	d.tell(h, event.ToolCalled{Name: tool, Input: input})
+	b := event.ToolCalled{Name: tool}
+	if d.bulk.inputs() {
+		b.Input = input
+	}
+	d.tell(h, b)
 	return &d.calls[len(d.calls)-1]
 }
 

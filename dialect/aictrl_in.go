@@ -38,7 +38,7 @@ type aictrlIn struct {
 	Tool       string    `json:"tool"`
 	Permission string    `json:"permission"`
 	Patterns   []string  `json:"patterns"`
-	Input      event.Raw `json:"input"`
+	Input      wire.Span `json:"input"`
 
 	Name        string `json:"name"` // skill_*
 	Description string `json:"description"`
@@ -115,21 +115,28 @@ func (t aictrlTokensIn) usage() event.Usage {
 	}
 }
 
+type aictrlCostIn struct {
+	Input  wire.Num `json:"input"`
+	Output wire.Num `json:"output"`
+	Total  wire.Num `json:"total"`
+	Cache  struct {
+		Read  wire.Num `json:"read"`
+		Write wire.Num `json:"write"`
+	} `json:"cache"`
+}
+
+var aictrlCosts = wire.NewCodec[aictrlCostIn]()
+
 // aictrlCostOf reads a cost: an object by the specification, one number from the program.
 func aictrlCostOf(raw event.Raw) event.Cost {
-	var c struct {
-		Input  wire.Num `json:"input"`
-		Output wire.Num `json:"output"`
-		Total  wire.Num `json:"total"`
-		Cache  struct {
-			Read  wire.Num `json:"read"`
-			Write wire.Num `json:"write"`
-		} `json:"cache"`
-	}
-	if len(raw) > 0 && raw[0] != '{' {
+	var c aictrlCostIn
+	switch {
+	case len(raw) == 0:
+		return event.Cost{}
+	case raw[0] == '{':
+		c, _ = aictrlCosts.Read(raw)
+	default:
 		_ = wire.Unmarshal(raw, &c.Total)
-	} else {
-		_ = wire.Unmarshal(raw, &c)
 	}
 	return event.Cost{
 		Total: dollars(c.Total), Input: dollars(c.Input), Output: dollars(c.Output), CacheRead: dollars(c.Cache.Read), CacheWrite: dollars(c.Cache.Write),
