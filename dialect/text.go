@@ -183,7 +183,7 @@ func dollars(n wire.Num) *float64 {
 	if !n.OK || n.Value < 0 {
 		return nil
 	}
-	return &n.Value
+	return new(n.Value)
 }
 
 // numbered makes an id where a stream has none.
