@@ -59,7 +59,10 @@ func newDecoder(t reflect.Type) decodeFunc {
 	case reflect.Pointer:
 		return pointerDecoder(t)
 	case reflect.Slice:
-		if t.Elem().Kind() != reflect.Uint8 { // those are base64
+		switch {
+		case t.Elem() == reflect.TypeFor[string]():
+			return stringsDecoder(t)
+		case t.Elem().Kind() != reflect.Uint8: // those are base64
 			return sliceDecoder(t)
 		}
 	case reflect.Map:
@@ -136,6 +139,28 @@ func sliceDecoder(t reflect.Type) decodeFunc {
 		} else if i >= 0 {
 			v.SetLen(n)
 		}
+		return i
+	}
+}
+
+// stringsDecoder is sliceDecoder for the most common slice: patterns, options, files.
+func stringsDecoder(t reflect.Type) decodeFunc {
+	decode, elem := sliceDecoder(t), stringDecoder(t.Elem())
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		to := (*[]string)(p)
+		if d.data[i] != '[' || cap(*to) > 0 {
+			return decode(d, i, p)
+		}
+		list := []string{}
+		i, done := d.enter(i, ']')
+		for !done {
+			list = append(list, "")
+			if i = elem(d, i, unsafe.Pointer(&list[len(list)-1])); i < 0 {
+				return i
+			}
+			i, done = d.next(i, ']')
+		}
+		*to = list
 		return i
 	}
 }
