@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 4s
 
-.PHONY: test check unit fuzz bench generate build
+.PHONY: test check unit fuzz bench profile generate build
 
 test: check unit fuzz
 
@@ -27,6 +27,10 @@ fuzz:
 # One table of ratios against jq, in one run. BENCH_MB sets the size of the files, BENCH_BIG_MB that of the memory test.
 bench:
 	$(GO) run ./scripts/bench
+
+# Where the readers spend their time, for the compiler: cmd/sluice/default.pgo. To be written anew when the hot paths change.
+profile:
+	$(GO) run ./scripts/bench profile
 
 # Write generated files anew: event schema, docs/events.md, docs/dialects.md, verdicts of the recorded streams.
 generate:

@@ -17,7 +17,7 @@ var aictrl = Dialect{
 	Name:    "aictrl",
 	Doc:     "blocks and results under an envelope of type, timestamp and sessionID, from session_start to session_complete; schema version 1",
 	encoder: func(o Options) Encoder { return &aictrlEncoder{opt: o} },
-	decoder: func(bulk bool) Decoder { return &aictrlDecoder{bulk: bulk} },
+	decoder: func(b bulk) Decoder { return &aictrlDecoder{bulk: b, lines: wire.NewReader[aictrlIn](b.care())} },
 	shapes:  sync.OnceValue(aictrlShapes),
 	checker: func() checker { return &aictrlChecker{} },
 	rules:   aictrlRules,

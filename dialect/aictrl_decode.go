@@ -16,11 +16,12 @@ import (
 //   - what a turn's calls tell before their step_start, which the program writes late;
 //   - in the program's own streams, a decision that came while a sub-agent was at work, until its tool_use tells whose it was.
 type aictrlDecoder struct {
-	emit func(event.Event)
-	in   *aictrlIn // the line that is being read
-	bulk bool      // inputs and outputs are wanted
-	line time.Time // when the last line was written
-	at   time.Time // of what was told last: what was held back is told no earlier
+	emit  func(event.Event)
+	in    *aictrlIn // the line that is being read
+	bulk  bulk
+	lines *wire.Reader[aictrlIn]
+	line  time.Time // when the last line was written
+	at    time.Time // of what was told last: what was held back is told no earlier
 
 	session string
 	program bool // it is the program's stream: children's decisions are told under the top session
@@ -72,7 +73,7 @@ func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 	}
 	l := d.in
 	*l = aictrlIn{}
-	if err := take(line, l, d.bulk); isSyntax(err) {
+	if err := d.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "aictrl", "not JSON")
 		return
 	}
@@ -135,7 +136,7 @@ func (d *aictrlDecoder) other(h event.Header, l *aictrlIn) {
 	case "session_start":
 		d.start(h, l)
 	case "tool_catalog":
-		if !d.bulk {
+		if !d.bulk.inputs() {
 			d.told(h, event.Catalog{})
 			return
 		}
@@ -223,7 +224,7 @@ func (d *aictrlDecoder) catchUp() {
 
 func (d *aictrlDecoder) start(h event.Header, l *aictrlIn) {
 	d.rest()
-	*d = aictrlDecoder{emit: d.emit, in: d.in, bulk: d.bulk, line: d.line, at: d.at, program: d.program, session: l.SessionID}
+	*d = aictrlDecoder{emit: d.emit, in: d.in, bulk: d.bulk, lines: d.lines, line: d.line, at: d.at, program: d.program, session: l.SessionID}
 	h.Session = l.SessionID
 	b := event.RunStarted{Format: event.Format, Model: l.Model, Profile: l.Agent, Rules: l.Permissions}
 	if i := strings.IndexByte(l.Model, '/'); i > 0 {
@@ -254,17 +255,24 @@ func (d *aictrlDecoder) child(h event.Header, session, parent string) event.Head
 // permission reads a decision. If it names a call that nobody told yet, it tells that too.
 func (d *aictrlDecoder) permission(h event.Header, l *aictrlIn) {
 	if d.program && len(d.agents) > 0 && l.CallID != "" && (l.SessionID == "" || l.SessionID == d.session) && len(d.doubt) < aictrlMost {
-		d.doubt = append(d.doubt, aictrlDecision{*l, h})
+		held := aictrlDecision{*l, h}
+		held.line.Input = slices.Clone(l.Input) // the line will be gone
+		d.doubt = append(d.doubt, held)
 		return
 	}
 	d.decide(d.of(h, l.SessionID), l)
 }
 
 func (d *aictrlDecoder) decide(h event.Header, l *aictrlIn) {
-	a := event.GateAnswer{Tool: first(l.Tool, l.Permission), Permission: first(l.Permission, l.Tool), Patterns: l.Patterns, Input: tidy(wire.Span(l.Input))}
+	a := event.GateAnswer{Tool: first(l.Tool, l.Permission), Permission: first(l.Permission, l.Tool), Patterns: l.Patterns}
+	given := []byte(l.Input)
+	if d.bulk.inputs() {
+		a.Input = tidy(l.Input)
+		given = a.Input
+	}
 	rejected := l.Type == "permission_rejected"
 	if h.Call = l.CallID; h.Call != "" {
-		c := d.call(h, a.Tool, a.Input)
+		c := d.call(h, a.Tool, given)
 		c.denied = c.denied || rejected
 	}
 	if rejected {
@@ -277,7 +285,7 @@ func (d *aictrlDecoder) decide(h event.Header, l *aictrlIn) {
 }
 
 // call returns the open call that the header names, and tells it if it is new.
-func (d *aictrlDecoder) call(h event.Header, tool string, input event.Raw) *aictrlOpen {
+func (d *aictrlDecoder) call(h event.Header, tool string, input []byte) *aictrlOpen {
 	for i := range d.calls {
 		if c := &d.calls[i]; c.agent == h.Agent && c.id == h.Call {
 			return c
@@ -287,7 +295,11 @@ func (d *aictrlDecoder) call(h event.Header, tool string, input event.Raw) *aict
 		d.calls = d.calls[1:]
 	}
 	d.calls = append(d.calls, aictrlOpen{agent: h.Agent, id: h.Call, tool: tool, input: string(input)})
-	d.tell(h, event.ToolCalled{Name: tool, Input: input})
+	b := event.ToolCalled{Name: tool}
+	if d.bulk.inputs() {
+		b.Input = input
+	}
+	d.tell(h, b)
 	return &d.calls[len(d.calls)-1]
 }
 
@@ -326,7 +338,7 @@ func (d *aictrlDecoder) toolUse(h event.Header, l *aictrlIn) {
 	p := &l.Part
 	h = d.of(h, p.SessionID)
 	var given event.Raw
-	if h.Call = p.CallID; d.bulk || h.Call == "" {
+	if h.Call = p.CallID; d.bulk.inputs() || h.Call == "" {
 		given = input(p.State.Input)
 	}
 	if h.Call == "" {

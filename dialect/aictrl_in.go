@@ -38,7 +38,7 @@ type aictrlIn struct {
 	Tool       string    `json:"tool"`
 	Permission string    `json:"permission"`
 	Patterns   []string  `json:"patterns"`
-	Input      event.Raw `json:"input"`
+	Input      wire.Span `json:"input"`
 
 	Name        string `json:"name"` // skill_*
 	Description string `json:"description"`
@@ -67,13 +67,13 @@ type aictrlPartIn struct {
 	CallID    string `json:"callID"`
 	Tool      string `json:"tool"`
 	State     struct {
-		Status   string       `json:"status"`
-		Input    wire.Span    `json:"input"`
-		Output   wire.Span    `json:"output"`
-		Error    wire.Span    `json:"error"`
-		Title    string       `json:"title"`
-		Metadata wire.Span    `json:"metadata"`
-		Time     aictrlTimeIn `json:"time"`
+		Status   string                      `json:"status"`
+		Input    wire.Span                   `json:"input"`
+		Output   wire.Prose                  `json:"output"`
+		Error    wire.Span                   `json:"error"`
+		Title    string                      `json:"title"`
+		Metadata wire.Kept[aictrlMetadataIn] `json:"metadata"`
+		Time     aictrlTimeIn                `json:"time"`
 	} `json:"state"`
 	Time     aictrlTimeIn `json:"time"`
 	Metadata struct {
@@ -84,6 +84,13 @@ type aictrlPartIn struct {
 	Reason string         `json:"reason"` // step_finish
 	Cost   event.Raw      `json:"cost"`
 	Tokens aictrlTokensIn `json:"tokens"`
+}
+
+// aictrlMetadataIn is what has a field of its own in our events.
+type aictrlMetadataIn struct {
+	Exit      wire.Span  `json:"exit"`
+	Output    wire.Prose `json:"output"`
+	Truncated wire.Span  `json:"truncated"`
 }
 
 type aictrlTimeIn struct {
@@ -108,21 +115,28 @@ func (t aictrlTokensIn) usage() event.Usage {
 	}
 }
 
+type aictrlCostIn struct {
+	Input  wire.Num `json:"input"`
+	Output wire.Num `json:"output"`
+	Total  wire.Num `json:"total"`
+	Cache  struct {
+		Read  wire.Num `json:"read"`
+		Write wire.Num `json:"write"`
+	} `json:"cache"`
+}
+
+var aictrlCosts = wire.NewCodec[aictrlCostIn]()
+
 // aictrlCostOf reads a cost: an object by the specification, one number from the program.
 func aictrlCostOf(raw event.Raw) event.Cost {
-	var c struct {
-		Input  wire.Num `json:"input"`
-		Output wire.Num `json:"output"`
-		Total  wire.Num `json:"total"`
-		Cache  struct {
-			Read  wire.Num `json:"read"`
-			Write wire.Num `json:"write"`
-		} `json:"cache"`
-	}
-	if len(raw) > 0 && raw[0] != '{' {
+	var c aictrlCostIn
+	switch {
+	case len(raw) == 0:
+		return event.Cost{}
+	case raw[0] == '{':
+		c, _ = aictrlCosts.Read(raw)
+	default:
 		_ = wire.Unmarshal(raw, &c.Total)
-	} else {
-		_ = wire.Unmarshal(raw, &c)
 	}
 	return event.Cost{
 		Total: dollars(c.Total), Input: dollars(c.Input), Output: dollars(c.Output), CacheRead: dollars(c.Cache.Read), CacheWrite: dollars(c.Cache.Write),
@@ -160,19 +174,22 @@ func aictrlSame(a, b event.TurnEnded) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// toolEnd reads how a call ended; its output and metadata only if bulk is wanted.
-func (p *aictrlPartIn) toolEnd(denied, bulk bool) event.Body {
+// toolEnd reads how a call ended; its output and metadata only if they are wanted.
+func (p *aictrlPartIn) toolEnd(denied bool, b bulk) event.Body {
 	s := &p.State
+	m := &s.Metadata.Value
 	end := event.ToolEnd{Name: p.Tool, Title: s.Title, Start: moment(s.Time.Start), End: moment(s.Time.End)}
-	if code, err := strconv.Atoi(string(s.Metadata.Get("exit"))); err == nil {
+	if code, err := strconv.Atoi(string(m.Exit)); err == nil {
 		end.Exit = &code
 	}
-	end.Truncated = string(s.Metadata.Get("truncated")) == "true"
-	if bulk {
+	end.Truncated = string(m.Truncated) == "true"
+	if b.outputs() || b.inputs() && s.Status == "error" { // an output may be the error
 		if end.Output = s.Output.Text(); end.Output == "" {
-			end.Output = s.Metadata.Get("output").Text()
+			end.Output = m.Output.Text()
 		}
-		end.Metadata = aictrlRest(s.Metadata)
+		if s.Metadata.Others > 0 {
+			end.Metadata = aictrlRest(s.Metadata.Span)
+		}
 	}
 	end.Error = s.Error.Text()
 	if s.Status == "error" {

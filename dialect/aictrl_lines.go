@@ -1,6 +1,9 @@
 package dialect
 
-import "github.com/sluice-dev/sluice/event"
+import (
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
+)
 
 // This file has the lines of aictrl as they are written. What is read from others is in aictrl_in.go.
 
@@ -50,7 +53,7 @@ type aictrlPart struct {
 type aictrlState struct {
 	Status   string      `json:"status"`
 	Input    event.Raw   `json:"input"`
-	Metadata event.Raw   `json:"metadata"`
+	Metadata wire.JSON   `json:"metadata"`
 	Error    string      `json:"error,omitempty"`
 	Title    string      `json:"title,omitempty"` // not in the document, as Time
 	Time     *aictrlTime `json:"time,omitempty"`

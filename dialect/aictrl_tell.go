@@ -84,8 +84,8 @@ func aictrlReasoned(what, why string) string {
 }
 
 // aictrlMetadata puts what the document shows in front of the tool's own.
-func aictrlMetadata(end event.ToolEnd) event.Raw {
-	dst := []byte{'{'}
+func aictrlMetadata(end event.ToolEnd) wire.JSON {
+	dst := append(make([]byte, 0, len(end.Output)+len(end.Output)/8+64), '{')
 	add := func(key string) {
 		if len(dst) > 1 {
 			dst = append(dst, ',')
@@ -109,7 +109,7 @@ func aictrlMetadata(end event.ToolEnd) event.Raw {
 		for key, v := range d.Root().All() {
 			if !aictrlOwn(key) {
 				add(key)
-				dst = append(dst, v.Raw()...)
+				dst = wire.AppendRaw(dst, v.Raw())
 			}
 		}
 	}

@@ -13,7 +13,7 @@ var aionrs = Dialect{
 	Name:    "aionrs",
 	Doc:     "a conversation: ready, then a stream for each message, with pieces of text, tool requests, runs and results; lines have no times",
 	encoder: func(Options) Encoder { return &aionrsEncoder{} },
-	decoder: func(bulk bool) Decoder { return &aionrsDecoder{bulk: bulk} },
+	decoder: func(b bulk) Decoder { return &aionrsDecoder{bulk: b, lines: wire.NewReader[aionrsIn](b.care())} },
 	shapes:  sync.OnceValue(aionrsShapes),
 	checker: func() checker { return &aionrsChecker{} },
 	rules:   aionrsRules,

@@ -10,7 +10,8 @@ import (
 // aionrsDecoder remembers what is open, and how the stream may end: it has no line that says so.
 type aionrsDecoder struct {
 	in      aionrsIn
-	bulk    bool // inputs and outputs are wanted
+	bulk    bulk
+	lines   *wire.Reader[aionrsIn]
 	session string
 	begun   bool // ready, or a message
 	open    bool
@@ -48,12 +49,12 @@ type aionrsIn struct {
 		Args        wire.Span   `json:"args"`
 		Description string      `json:"description"`
 	} `json:"tool"`
-	ToolName   string    `json:"tool_name"`
-	Status     string    `json:"status"`
-	Output     wire.Span `json:"output"`
-	OutputType string    `json:"output_type"`
-	Metadata   wire.Span `json:"metadata"`
-	Reason     string    `json:"reason"`
+	ToolName   string     `json:"tool_name"`
+	Status     string     `json:"status"`
+	Output     wire.Prose `json:"output"`
+	OutputType string     `json:"output_type"`
+	Metadata   wire.Span  `json:"metadata"`
+	Reason     string     `json:"reason"`
 	Usage      struct {
 		Input      *int64 `json:"input_tokens"`
 		Output     *int64 `json:"output_tokens"`
@@ -70,7 +71,7 @@ func (a *aionrsDecoder) Decode(line []byte, emit func(event.Event)) {
 	a.in = aionrsIn{}
 	l := &a.in
 	a.cut, a.fatal = false, nil
-	if err := take(line, l, a.bulk); isSyntax(err) {
+	if err := a.lines.Read(line, l); isSyntax(err) {
 		a.cut = len(line) > 0 && line[0] == '{'
 		unread(emit, "aionrs", "not JSON")
 		return
@@ -172,7 +173,7 @@ func (a *aionrsDecoder) tool(l *aionrsIn, tell func(event.Body)) {
 	switch l.Type {
 	case "tool_request":
 		var in event.Raw
-		if a.bulk {
+		if a.bulk.inputs() {
 			in = input(l.Tool.Args)
 		}
 		switch {
@@ -197,7 +198,7 @@ func (a *aionrsDecoder) tool(l *aionrsIn, tell func(event.Body)) {
 	case "tool_result":
 		delete(a.calls, l.CallID)
 		end := event.ToolEnd{Name: c.name, Type: l.OutputType}
-		if a.bulk {
+		if a.bulk.outputs() {
 			end.Output, end.Metadata = l.Output.Text(), tidy(l.Metadata)
 		}
 		if asked {

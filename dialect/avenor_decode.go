@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // avenorDecoder remembers what is open: answers and updates name only an id, and no line says how the run ended.
 type avenorDecoder struct {
 	in      avenorIn
-	bulk    bool // inputs and outputs are wanted
+	bulk    bulk
+	lines   *wire.Reader[avenorIn]
 	started bool
 	block   avenorSpeech
 	calls   []avenorOpen
@@ -59,7 +61,7 @@ type avenorVerdict struct {
 func (d *avenorDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.in = avenorIn{}
 	l := &d.in
-	if err := take(line, l, d.bulk); isSyntax(err) {
+	if err := d.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "avenor", "not JSON")
 		return
 	}
@@ -101,7 +103,7 @@ func (d *avenorDecoder) Decode(line []byte, emit func(event.Event)) {
 	case "tool.call":
 		h.Call = d.callID(l)
 		call := event.ToolCalled{Name: l.Kind, Title: l.Title, Update: tidy(l.Update)}
-		if d.bulk {
+		if d.bulk.inputs() {
 			call.Input = l.input()
 		}
 		if l.ToolUseID != "" && (l.Kind == "tool" || l.Kind == "") { // the title is the tool's name there
@@ -290,8 +292,8 @@ func (d *avenorDecoder) update(h event.Header, l *avenorIn, emit func(event.Even
 		}
 	}
 	end := event.ToolEnd{Name: name, Update: tidy(l.Update)}
-	if l.Delta != nil && d.bulk {
-		end.Output = *l.Delta
+	if d.bulk.outputs() {
+		end.Output = l.Delta.Value
 	}
 	var body event.Body
 	switch {
@@ -317,7 +319,7 @@ func (d *avenorDecoder) ask(h event.Header, l *avenorIn, emit func(event.Event))
 	b := event.GateAsked{
 		Request: l.RequestID, Tool: first(l.Tool, l.ToolCall.Kind), Question: first(l.Question, l.Description, l.Message, l.ToolCall.Title),
 	}
-	if d.bulk {
+	if d.bulk.inputs() {
 		b.Input = tidy(l.ToolCall.RawInput)
 	}
 	for _, o := range l.Options {

@@ -14,9 +14,9 @@ type avenorIn struct {
 	Ts        wire.Num `json:"ts"`
 
 	Content struct {
-		Text *string `json:"text"`
+		Text wire.Str `json:"text"`
 	} `json:"content"`
-	Delta     *string   `json:"delta"` // the program's, for its claude backends
+	Delta     wire.Str  `json:"delta"` // the program's, for its claude backends
 	MessageID string    `json:"messageId"`
 	Update    wire.Span `json:"session_update"`
 
@@ -97,10 +97,10 @@ type avenorChoice struct {
 // text is what a chunk says.
 func (l *avenorIn) text() string {
 	switch {
-	case l.Content.Text != nil:
-		return *l.Content.Text
-	case l.Delta != nil:
-		return *l.Delta
+	case l.Content.Text.OK:
+		return l.Content.Text.Value
+	case l.Delta.OK:
+		return l.Delta.Value
 	}
 	return l.Payload.Text() // a checkpoint of the program's claude-channel
 }

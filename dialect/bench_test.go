@@ -29,7 +29,7 @@ func BenchmarkRead(b *testing.B) {
 		}
 		var doc wire.Doc
 		run("parse", func(line []byte) { _ = doc.Parse(line) })
-		dec := d.decoder(false)
+		dec := d.decoder(noBulk)
 		run("decode", func(line []byte) { dec.Decode(line, func(event.Event) {}) })
 		s := NewStream(d, StreamOptions{Lean: true})
 		run("stream", func(line []byte) { s.Line(line, false, func(event.Event) {}) })

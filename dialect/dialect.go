@@ -29,13 +29,28 @@ type Dialect struct {
 	Doc  string // one sentence
 
 	encoder func(Options) Encoder
-	decoder func(bulk bool) Decoder // bulk: inputs and outputs of calls are wanted
-	shapes  func() *shapes          // what its lines look like
-	checker func() checker          // what may follow what
-	rules   []Rule                  // that the checker has
-	losses  []Loss                  // what it has no word for
-	score   func(wire.Node) int     // how much a line looks like one of its own
+	decoder func(bulk) Decoder
+	shapes  func() *shapes      // what its lines look like
+	checker func() checker      // what may follow what
+	rules   []Rule              // that the checker has
+	losses  []Loss              // what it has no word for
+	score   func(wire.Node) int // how much a line looks like one of its own
+	mute    bool                // it has no word for the outputs of calls
 }
+
+// A bulk says what of a stream's bulk a decoder is to read.
+type bulk uint8
+
+const (
+	allBulk   bulk = iota
+	noOutputs      // no outputs of calls
+	noBulk         // no inputs either; and what is skipped is not checked
+)
+
+func (b bulk) inputs() bool  { return b != noBulk }
+func (b bulk) outputs() bool { return b == allBulk }
+
+func (b bulk) care() wire.Care { return [...]wire.Care{wire.Everything, wire.Check, wire.Skim}[b] }
 
 // dialects is the table of contents.
 var dialects = []*Dialect{&native, &aictrl, &grok, &avenor, &enso, &aionrs}
@@ -114,7 +129,7 @@ func (d *Dialect) NewEncoder(o Options) Encoder {
 func (d *Dialect) Key() string { return d.shapes().key }
 
 // NewDecoder returns a decoder of the dialect. Most want a [Stream] around it.
-func (d *Dialect) NewDecoder() Decoder { return d.decoder(true) }
+func (d *Dialect) NewDecoder() Decoder { return d.decoder(allBulk) }
 
 // Recognise says which dialect the beginning of a stream is in, or nil.
 func Recognise(head []byte) *Dialect {

@@ -15,7 +15,7 @@ var enso = Dialect{
 	Name:    "enso",
 	Doc:     "flat events between session_start and session_end: deltas, assistant_done, tool_call_start and _end, agent_start and _end",
 	encoder: func(o Options) Encoder { return &ensoEncoder{opt: o} },
-	decoder: func(bulk bool) Decoder { return &ensoDecoder{bulk: bulk} },
+	decoder: func(b bulk) Decoder { return &ensoDecoder{bulk: b, lines: wire.NewReader[ensoIn](b.care())} },
 	shapes:  sync.OnceValue(ensoShapes),
 	checker: func() checker { return &ensoChecker{} },
 	rules:   ensoRules,

@@ -12,7 +12,8 @@ import (
 // ensoDecoder remembers whose lines come, which calls are open, and how the run stands.
 type ensoDecoder struct {
 	in      ensoIn
-	bulk    bool // inputs and outputs are wanted
+	bulk    bulk
+	lines   *wire.Reader[ensoIn]
 	session string
 	agents  ensoNest
 	calls   []ensoOpen // that are open, in all agents
@@ -59,43 +60,38 @@ func (n ensoNest) remove(path string) ensoNest {
 
 // ensoIn is a line as one may come: the specification's form, and what the program really writes.
 type ensoIn struct {
-	Type     string    `json:"type"`
-	ID       *string   `json:"id"`
-	Model    string    `json:"model"`
-	Cwd      string    `json:"cwd"`
-	Resumed  bool      `json:"resumed"`
-	Content  string    `json:"content"`
-	Text     string    `json:"text"`
-	Name     string    `json:"name"`
-	Args     wire.Span `json:"args"`
-	Result   wire.Span `json:"result"`
-	Display  string    `json:"display"`
-	Error    event.Raw `json:"error"`
-	Denied   bool      `json:"denied"`
-	Reason   string    `json:"reason"`
-	Summary  string    `json:"summary"`
-	Before   wire.Num  `json:"before_tokens"`
-	After    wire.Num  `json:"after_tokens"`
-	ParentID string    `json:"parent_id"`
-	Depth    wire.Num  `json:"depth"`
-	Prompt   string    `json:"prompt"`
-	Role     string    `json:"role"`
-	Message  string    `json:"message"`
-	Tool     string    `json:"tool"`
-	AgentID  *string   `json:"agent_id"`
+	Type     string     `json:"type"`
+	ID       wire.Str   `json:"id"`
+	Model    string     `json:"model"`
+	Cwd      string     `json:"cwd"`
+	Resumed  bool       `json:"resumed"`
+	Content  string     `json:"content"`
+	Text     string     `json:"text"`
+	Name     string     `json:"name"`
+	Args     wire.Span  `json:"args"`
+	Result   wire.Prose `json:"result"`
+	Display  string     `json:"display"`
+	Error    event.Raw  `json:"error"`
+	Denied   bool       `json:"denied"`
+	Reason   string     `json:"reason"`
+	Summary  string     `json:"summary"`
+	Before   wire.Num   `json:"before_tokens"`
+	After    wire.Num   `json:"after_tokens"`
+	ParentID string     `json:"parent_id"`
+	Depth    wire.Num   `json:"depth"`
+	Prompt   string     `json:"prompt"`
+	Role     string     `json:"role"`
+	Message  string     `json:"message"`
+	Tool     string     `json:"tool"`
+	AgentID  wire.Str   `json:"agent_id"`
 }
 
-func (l *ensoIn) id() string {
-	if l.ID == nil {
-		return ""
-	}
-	return *l.ID
-}
+func (l *ensoIn) id() string { return l.ID.Value }
 
 func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.in = ensoIn{}
 	l := &d.in
-	if err := take(line, l, d.bulk); isSyntax(err) {
+	if err := d.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "enso", "not JSON")
 		return
 	}
@@ -114,7 +110,7 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 		id := l.id()
 		d.session = id
 		emit(event.Event{Header: event.Header{Session: id}, Body: event.RunStarted{
-			Format: event.Format, Model: l.Model, Cwd: l.Cwd, Resumed: l.Resumed, Ephemeral: l.ID != nil && id == "",
+			Format: event.Format, Model: l.Model, Cwd: l.Cwd, Resumed: l.Resumed, Ephemeral: l.ID.OK && id == "",
 		}})
 	case "user_message":
 		d.userMessage(l.Content, emit)
@@ -165,10 +161,10 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 
 // header says whose the line is.
 func (d *ensoDecoder) header(l *ensoIn) event.Header {
-	said := l.AgentID != nil && *l.AgentID != ""
+	said := l.AgentID.Value != ""
 	id := ""
 	if said {
-		id = *l.AgentID
+		id = l.AgentID.Value
 	}
 	if a := d.agents.owner(id, said); a != nil {
 		return event.Header{Agent: a.path}
@@ -221,7 +217,7 @@ func (d *ensoDecoder) callStart(h event.Header, l *ensoIn, emit func(event.Event
 	d.drop(h.Agent, h.Call)
 	d.calls = append(d.calls, ensoOpen{h.Agent, h.Call, l.Name})
 	called := event.ToolCalled{Name: l.Name}
-	if d.bulk {
+	if d.bulk.inputs() {
 		called.Input = input(l.Args)
 	}
 	emit(event.Event{Header: h, Body: called})
@@ -237,7 +233,7 @@ func (d *ensoDecoder) callEnd(h event.Header, l *ensoIn, emit func(event.Event))
 	open := slices.IndexFunc(d.calls, func(c ensoOpen) bool {
 		return c.agent == h.Agent && (c.id == l.id() || l.id() == "" && c.name == l.Name)
 	})
-	if open < 0 && l.AgentID == nil && l.id() != "" {
+	if open < 0 && !l.AgentID.OK && l.id() != "" {
 		open = slices.IndexFunc(d.calls, func(c ensoOpen) bool { return c.id == l.id() }) // of another agent
 	}
 	if open >= 0 {
@@ -252,7 +248,7 @@ func (d *ensoDecoder) callEnd(h event.Header, l *ensoIn, emit func(event.Event))
 	}
 	d.drop(h.Agent, h.Call)
 	end := event.ToolEnd{Name: l.Name, Error: text(l.Error), Title: l.Display}
-	if d.bulk {
+	if d.bulk.outputs() {
 		end.Output = l.Result.Text()
 	}
 	told := func(b event.Body) { emit(event.Event{Header: h, Body: b}) }
@@ -344,7 +340,7 @@ func (d *ensoDecoder) agentStart(l *ensoIn, emit func(event.Event)) {
 	if id == "" {
 		id = d.made("agent")
 	}
-	a := ensoAgent{id: id, path: ensoElement(id), depth: 1, tagged: l.AgentID != nil}
+	a := ensoAgent{id: id, path: ensoElement(id), depth: 1, tagged: l.AgentID.OK}
 	if p := d.parent(l); p != nil {
 		a.path, a.depth = p.path+"/"+a.path, p.depth+1
 	}

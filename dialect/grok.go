@@ -14,7 +14,7 @@ var grok = Dialect{
 	Name:    "grok",
 	Doc:     "step blocks: step_start, one text, tool_use for each call, step_finish; error as the last line of a failed run",
 	encoder: func(o Options) Encoder { return &grokEncoder{opt: o} },
-	decoder: func(bulk bool) Decoder { return &grokDecoder{bulk: bulk} },
+	decoder: func(b bulk) Decoder { return &grokDecoder{bulk: b, lines: wire.NewReader[grokIn](b.care())} },
 	shapes:  sync.OnceValue(grokShapes),
 	checker: func() checker { return &grokChecker{} },
 	rules:   grokRules,

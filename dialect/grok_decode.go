@@ -8,7 +8,8 @@ import (
 // grokDecoder remembers how the stream may end: it has no line that says so.
 type grokDecoder struct {
 	in      grokIn
-	bulk    bool // inputs and outputs are wanted
+	bulk    bulk
+	lines   *wire.Reader[grokIn]
 	session string
 	at      event.Header
 	steps   int
@@ -34,9 +35,9 @@ type grokIn struct {
 		} `json:"function"`
 	} `json:"toolCall"`
 	ToolResult struct {
-		Success bool      `json:"success"`
-		Output  wire.Span `json:"output"`
-		Error   wire.Span `json:"error"`
+		Success bool       `json:"success"`
+		Output  wire.Prose `json:"output"`
+		Error   wire.Prose `json:"error"`
 	} `json:"toolResult"`
 	Timing struct {
 		StartedAt  wire.Num `json:"startedAt"`
@@ -54,7 +55,7 @@ type grokIn struct {
 func (g *grokDecoder) Decode(line []byte, emit func(event.Event)) {
 	g.in = grokIn{}
 	l := &g.in
-	if err := take(line, l, g.bulk); isSyntax(err) {
+	if err := g.lines.Read(line, l); isSyntax(err) {
 		unread(emit, "grok", "not JSON")
 		return
 	}
@@ -98,7 +99,7 @@ func (g *grokDecoder) toolUse(h event.Header, l *grokIn, emit func(event.Event))
 	c := l.ToolCall
 	call := event.ToolCalled{Name: first(c.Function.Name, c.Name)}
 	switch {
-	case !g.bulk:
+	case !g.bulk.inputs():
 	case c.Function.Name != "":
 		call.Input = tidy(wire.Span(parsed(c.Function.Arguments.Text())))
 	default:
@@ -111,7 +112,7 @@ func (g *grokDecoder) toolUse(h event.Header, l *grokIn, emit func(event.Event))
 	end := event.ToolEnd{
 		Name: call.Name, Start: moment(l.Timing.StartedAt), End: moment(l.Timing.FinishedAt),
 	}
-	if g.bulk {
+	if g.bulk.outputs() || g.bulk.inputs() && !l.ToolResult.Success { // an output may be the error
 		end.Output = l.ToolResult.Output.Text()
 	}
 	if l.ToolResult.Success {

@@ -12,7 +12,7 @@ var native = Dialect{
 	Name:    "native",
 	Doc:     "our own events, header first and body last: seq, at, session, agent, call, of, kind, body",
 	encoder: func(o Options) Encoder { return &nativeEncoder{opt: o} },
-	decoder: func(bulk bool) Decoder { return &nativeDecoder{bulk: bulk} },
+	decoder: func(b bulk) Decoder { return &nativeDecoder{bulk: b} },
 	shapes:  sync.OnceValue(nativeShapes),
 	checker: func() checker { return &nativeChecker{} },
 	rules:   nativeRules,

@@ -4,7 +4,7 @@ import "github.com/sluice-dev/sluice/event"
 
 // nativeDecoder gives events as they stand, with their numbers.
 type nativeDecoder struct {
-	bulk   bool // inputs and outputs are wanted
+	bulk   bulk
 	parser event.Parser
 	ended  bool // the last run is
 }
@@ -18,7 +18,7 @@ func (n *nativeDecoder) Decode(line []byte, emit func(event.Event)) {
 		}
 		if err == nil {
 			n.see(e.Kind)
-			if !n.bulk {
+			if n.bulk == noBulk {
 				e.Body = lean(e.Body)
 			}
 			emit(e)

@@ -34,19 +34,33 @@ type StreamOptions struct {
 	After    uint64 // number events after this one; a native stream keeps its own numbers
 	NoOrigin bool   // do not give the lines themselves as foreign events
 	Lean     bool   // leave out what is bulky: the text of foreign events, inputs and outputs of calls
-	Runs     bool   // a journal that was resumed has several runs: give them as several, not as one that went on
-	AsTold   bool   // do not mend: give what the lines say, as they say it
+
+	// For is who will be told. What it has no word for may be left out, unless somebody asks what is lost.
+	For *Dialect
+
+	Runs   bool // a journal that was resumed has several runs: give them as several, not as one that went on
+	AsTold bool // do not mend: give what the lines say, as they say it
 }
 
 // NewStream reads lines in dialect d.
 func NewStream(d *Dialect, o StreamOptions) *Stream {
-	s := &Stream{dialect: d, opt: o, dec: d.decoder(!o.Lean), mend: event.Mender{Program: d.Name, Runs: o.Runs && d == &native}}
+	s := &Stream{dialect: d, opt: o, dec: d.decoder(o.bulk()), mend: event.Mender{Program: d.Name, Runs: o.Runs && d == &native}}
 	if d != &native {
 		s.seq = o.After
 	}
-	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(e) }
+	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(&e) }
 	s.bare = event.Foreign{Dialect: d.Name}
 	return s
+}
+
+func (o StreamOptions) bulk() bulk {
+	switch {
+	case o.Lean:
+		return noBulk
+	case o.For != nil && o.For.mute:
+		return noOutputs
+	}
+	return allBulk
 }
 
 // Line reads one line, without its newline, and gives the events that it says. Torn says that it had no newline.
@@ -61,7 +75,7 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 			f.Torn = torn
 			body = f
 		}
-		s.of = s.number(event.Event{Body: body})
+		s.of = s.number(&event.Event{Body: body})
 	}
 	if line = trim(line, s.at == 1); len(bytes.TrimSpace(line)) > 0 {
 		s.dec.Decode(line, s.toldTo)
@@ -79,7 +93,7 @@ func (s *Stream) Close(emit func(event.Event)) {
 			if _, end := event.AsRunEnd(e.Body); end && e.Of != 0 && s.dialect != &native {
 				e.Of = last // it was held to the end; a teller remembers only the last lines
 			}
-			s.number(e)
+			s.number(&e)
 		})
 	}
 }
@@ -98,24 +112,26 @@ func (s *Stream) told(e event.Event) {
 		}
 	}
 	if s.opt.AsTold {
-		s.number(e)
+		s.number(&e)
 		return
 	}
 	s.mend.Put(e, s.numberTo)
 }
 
 // number gives the event its number. In a native stream it has one, and keeps it unless something that was missing took it.
-func (s *Stream) number(e event.Event) uint64 {
-	e = e.Stamp()
+func (s *Stream) number(e *event.Event) uint64 {
+	if e.Body != nil {
+		e.Kind = e.Body.Kind()
+	}
 	own := e.Seq
 	if s.dialect != &native || own <= s.seq {
 		e.Seq = s.seq + 1
 	}
 	if s.dialect == &native {
-		s.moved.follow(&e, own)
+		s.moved.follow(e, own)
 	}
 	s.seq = e.Seq
-	s.emit(e)
+	s.emit(*e)
 	return e.Seq
 }
 

@@ -14,15 +14,6 @@ import (
 
 // This file has what decoders and encoders of different dialects have in common about texts and arguments.
 
-// take reads a line into v, a struct of the fields that a decoder looks at. Where inputs and outputs are not wanted, they are
-// not looked through either.
-func take(line []byte, v any, bulk bool) error {
-	if bulk {
-		return wire.Unmarshal(line, v)
-	}
-	return wire.Skim(line, v)
-}
-
 // unread says that nothing could be read from a line.
 func unread(emit func(event.Event), dialect, format string, args ...any) {
 	emit(event.Event{Body: event.Diag{Text: fmt.Sprintf(format, args...), Source: dialect}})
@@ -75,8 +66,11 @@ func input(args wire.Span) event.Raw {
 
 // tidy copies a value of a line. What may be carried on is valid UTF-8 and has no key twice; null is nothing.
 func tidy(span wire.Span) event.Raw {
+	if len(span) == 0 {
+		return nil
+	}
 	var d wire.Doc
-	if len(span) == 0 || d.Parse(span) != nil || d.Root().Kind() == wire.Null {
+	if d.Parse(span) != nil || d.Root().Kind() == wire.Null {
 		return nil
 	}
 	_, bad := d.InvalidUTF8()
@@ -189,7 +183,7 @@ func dollars(n wire.Num) *float64 {
 	if !n.OK || n.Value < 0 {
 		return nil
 	}
-	return &n.Value
+	return new(n.Value)
 }
 
 // numbered makes an id where a stream has none.

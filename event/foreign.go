@@ -48,6 +48,8 @@ func (Unknown) body() {}
 // Inferred says whether somebody had to infer the event: it was not told, only needed.
 func Inferred(b Body) bool {
 	switch b := b.(type) {
+	case TextDelta, ThoughtDelta, ToolStarted, ToolOutput, Foreign: // which come most
+		return false
 	case RunStarted:
 		return b.Inferred
 	case Prompt:

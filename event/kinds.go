@@ -1,6 +1,10 @@
 package event
 
-import "github.com/sluice-dev/sluice/internal/wire"
+import (
+	"sync"
+
+	"github.com/sluice-dev/sluice/internal/wire"
+)
 
 // kinds lists every kind. To add one: declare the struct and its two methods, name it here, and add a sample to samples.go.
 var kinds = index(
@@ -18,28 +22,58 @@ var kinds = index(
 
 // entry is what the table knows of a kind.
 type entry struct {
-	kind   Kind
-	zero   Body
-	decode func(raw []byte) (Body, error)
+	kind Kind
+	zero Body
+	read readFunc
+	part func(fields []string) readFunc // reads those only
 }
 
+type readFunc func(raw []byte) (Body, error)
+
 type table struct {
-	list []entry
-	find map[string]int // kind → place in list
+	list  []entry
+	slots [256]uint8 // one more than a place in list
+}
+
+// slot is where a name is looked for first; the next slots have those that would share it.
+func slot[T Kind | []byte](name T) uint8 {
+	n := len(name)
+	if n == 0 {
+		return 0
+	}
+	return uint8(n)*29 ^ name[0]*3 ^ name[n/2]*17 ^ name[n-1]*5
+}
+
+// find returns the place of a kind in the list, -1 if nobody knows it. Each line of a journal asks it: a map takes longer.
+func find[T Kind | []byte](t *table, name T) int {
+	for at := slot(name); t.slots[at] != 0; at++ {
+		if i := int(t.slots[at]) - 1; string(t.list[i].kind) == string(name) {
+			return i
+		}
+	}
+	return -1
 }
 
 func of[T Body](zero T) entry {
-	return entry{zero.Kind(), zero, func(raw []byte) (Body, error) {
-		var b T
-		err := wire.Unmarshal(raw, &b)
-		return b, err
-	}}
+	whole := sync.OnceValue(wire.NewCodec[T])
+	return entry{
+		kind: zero.Kind(), zero: zero,
+		read: func(raw []byte) (Body, error) { return whole().Read(raw) },
+		part: func(fields []string) readFunc {
+			c := wire.NewPart[T](fields)
+			return func(raw []byte) (Body, error) { return c.Read(raw) }
+		},
+	}
 }
 
 func index(list ...entry) table {
-	t := table{list, make(map[string]int, len(list))}
+	t := table{list: list}
 	for i, e := range list {
-		t.find[string(e.kind)] = i
+		at := slot(e.kind)
+		for t.slots[at] != 0 {
+			at++
+		}
+		t.slots[at] = uint8(i + 1)
 	}
 	return t
 }
@@ -53,21 +87,26 @@ func Kinds() []Body {
 	return bodies
 }
 
-// decode reads a body of the given kind. A kind that nobody knows is kept as it stands.
-func decode(k Kind, raw []byte) (Body, error) {
-	if i, ok := kinds.find[string(k)]; ok {
-		return kinds.list[i].decode(raw)
+// readerOf returns what reads bodies of a kind. Those of a kind that nobody knows are kept as they stand.
+func readerOf(k Kind) readFunc {
+	if i := find(&kinds, k); i >= 0 {
+		return kinds.list[i].read
 	}
-	if !wire.Valid(raw) {
-		return nil, &wire.SyntaxError{Reason: "body is not JSON"}
+	return func(raw []byte) (Body, error) {
+		if !wire.Valid(raw) {
+			return nil, &wire.SyntaxError{Reason: "body is not JSON"}
+		}
+		return Unknown{Name: k, Raw: append(Raw(nil), raw...)}, nil
 	}
-	return Unknown{Name: k, Raw: append(Raw(nil), raw...)}, nil
 }
 
-// name returns the kind that b spells, without allocating for known ones.
-func name(b []byte) Kind {
-	if i, ok := kinds.find[string(b)]; ok {
-		return kinds.list[i].kind
+// decode reads a body of the given kind.
+func decode(k Kind, raw []byte) (Body, error) { return readerOf(k)(raw) }
+
+// name returns the kind that b spells, without allocating for known ones, and one more than its place in the table.
+func name(b []byte) (Kind, uint8) {
+	if i := find(&kinds, b); i >= 0 {
+		return kinds.list[i].kind, uint8(i + 1)
 	}
-	return Kind(b)
+	return Kind(b), 0
 }

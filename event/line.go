@@ -13,9 +13,10 @@ import (
 // A Line is one line of a journal: its header, read, and its body, not yet.
 type Line struct {
 	Header
-	raw  []byte
-	body []byte // nil when it must be looked for
-	cut  bool   // raw is only the beginning
+	raw    []byte
+	body   []byte // nil when it must be looked for
+	cut    bool   // raw is only the beginning
+	number uint8  // one more than the kind's place in the table; 0: not looked for, or unknown
 }
 
 // ErrElided is returned by [Line.Body] when the reader left the body behind, because nobody wanted it.
@@ -36,12 +37,42 @@ func (l Line) Elide() Line {
 
 // Body decodes the body. A kind that is not known gives an [Unknown]. A field of another type than this version expects is
 // left empty and is the error; the rest of the body is there.
-func (l Line) Body() (Body, error) {
+func (l Line) Body() (Body, error) { return l.read(readerOf(l.Kind)) }
+
+// Parts read bodies, or some of their fields: for who looks at the name of a call, and not at what was written with it.
+type Parts struct{ read [256]readFunc } // by the kind's number
+
+// NewParts reads bodies of the kinds in want: of each the fields that it names, as they are called in JSON; if it names none, all.
+func NewParts(want map[Kind][]string) *Parts {
+	p := new(Parts)
+	for k, fields := range want {
+		if i := find(&kinds, k); i >= 0 && len(fields) > 0 {
+			p.read[i+1] = kinds.list[i].part(fields)
+		} else if i >= 0 {
+			p.read[i+1] = kinds.list[i].read
+		}
+	}
+	return p
+}
+
+// Part decodes the body as [Line.Body] does, but only what p reads; what stands in other fields is not checked. The body is nil if
+// p does not read its kind.
+func (l *Line) Part(p *Parts) (Body, error) {
+	if l.number == 0 {
+		l.number = uint8(find(&kinds, l.Kind) + 1)
+	}
+	if read := p.read[l.number]; read != nil {
+		return l.read(read)
+	}
+	return nil, nil
+}
+
+func (l *Line) read(read readFunc) (Body, error) {
 	if l.cut {
 		return nil, ErrElided
 	}
 	if l.body != nil {
-		b, err := decode(l.Kind, l.body)
+		b, err := read(l.body)
 		if !isSyntax(err) {
 			return b, err
 		}
@@ -51,7 +82,10 @@ func (l Line) Body() (Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(slow.Kind, slow.body)
+	if slow.Kind != l.Kind {
+		read = readerOf(slow.Kind)
+	}
+	return read(slow.body)
 }
 
 // Event decodes the body and returns the whole.
@@ -88,7 +122,7 @@ func Append(dst []byte, e Event) []byte {
 	}
 	if at := e.At.UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
 		dst = append(dst, `"at":"`...)
-		dst = at.AppendFormat(dst, timeLayout)
+		dst = appendTime(dst, at)
 		dst = append(dst, `",`...)
 	}
 	dst = appendKey(dst, `"session":`, e.Session)
@@ -115,6 +149,30 @@ func Append(dst []byte, e Event) []byte {
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
+// appendTime appends a time in timeLayout. AppendFormat would look at the layout anew each time.
+func appendTime(dst []byte, at time.Time) []byte {
+	year, month, day := at.Date()
+	hour, minute, sec := at.Clock()
+	dst = append(dst, timeLayout...)
+	b := dst[len(dst)-len(timeLayout):]
+	put(b[0:4], year)
+	put(b[5:7], int(month))
+	put(b[8:10], day)
+	put(b[11:13], hour)
+	put(b[14:16], minute)
+	put(b[17:19], sec)
+	put(b[20:23], at.Nanosecond()/int(time.Millisecond))
+	return dst
+}
+
+// put writes a number with as many digits as b has room for.
+func put(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
 func appendKey(dst []byte, key, value string) []byte {
 	if value == "" {
 		return dst
@@ -132,18 +190,29 @@ func appendObject(dst []byte, raw Raw) []byte {
 	return append(dst, '{', '}')
 }
 
-// A Parser reads headers. It remembers the strings of the line before, so that the session's name is not copied a million
-// times. The zero Parser is ready.
+// A Parser reads headers. It remembers the line before, which is much like the next: so the session's name is not copied a
+// million times, and a date is worked out once a minute. The zero Parser is ready.
 type Parser struct {
 	session, agent, call string
+	kind                 Kind
+	number               uint8     // of the kind, as in [Line]
+	minute               string    // as it is written: 2026-08-22T10:11:
+	from                 time.Time // when it began
 }
 
 // Parse reads the header of a line of JSON. The line keeps raw; it is good as long as raw is.
-func (p *Parser) Parse(raw []byte) (Line, error) {
-	if l, ok := p.fast(raw); ok {
-		return l, nil
+func (p *Parser) Parse(raw []byte) (l Line, err error) {
+	err = p.ParseTo(&l, raw)
+	return l, err
+}
+
+// ParseTo is [Parser.Parse] into a Line that is used again and again.
+func (p *Parser) ParseTo(l *Line, raw []byte) (err error) {
+	*l = Line{}
+	if !p.fast(l, raw) {
+		*l, err = parseSlow(raw)
 	}
-	return parseSlow(raw)
+	return err
 }
 
 // Parse reads the header of one line. For many lines use a [Parser].
@@ -155,8 +224,8 @@ func Parse(raw []byte) (Line, error) {
 // Head reads the header from the beginning of a line that goes on beyond raw. It works for lines as [Append] writes them, if
 // the header fits; ok is false for any other.
 func (p *Parser) Head(raw []byte) (Line, bool) {
-	l, at, ok := p.header(raw)
-	if !ok || at >= len(raw) {
+	var l Line
+	if at := p.header(&l, raw); at == 0 || at >= len(raw) {
 		return Line{}, false
 	}
 	l.raw = raw
@@ -164,52 +233,54 @@ func (p *Parser) Head(raw []byte) (Line, bool) {
 }
 
 // fast reads lines as [Append] writes them.
-func (p *Parser) fast(raw []byte) (Line, bool) {
-	l, at, ok := p.header(raw)
-	if !ok {
-		return Line{}, false
-	}
-	end := len(raw)
-	if end-at < 3 || raw[at] != '{' || raw[end-1] != '}' || raw[end-2] != '}' {
-		return Line{}, false
+func (p *Parser) fast(l *Line, raw []byte) bool {
+	at, end := p.header(l, raw), len(raw)
+	if at == 0 || end-at < 3 || raw[at] != '{' || raw[end-1] != '}' || raw[end-2] != '}' {
+		return false
 	}
 	l.raw, l.body = raw, raw[at:end-1]
-	return l, true
+	return true
 }
 
-// header reads the keys in their order, up to where the body begins.
-func (p *Parser) header(raw []byte) (l Line, at int, ok bool) {
+// header reads the keys in their order, and returns where the body begins: 0 if they are not as they should be.
+func (p *Parser) header(l *Line, raw []byte) int {
 	c := cursor{raw: raw}
 	if !c.skip(`{`) {
-		return l, 0, false
+		return 0
 	}
 	if c.skip(`"seq":`) {
 		if l.Seq = c.number(); l.Seq == 0 || !c.skip(`,`) {
-			return l, 0, false
+			return 0
 		}
 	}
 	if c.skip(`"at":"`) {
-		if l.At, ok = c.time(); !ok || !c.skip(`",`) {
-			return l, 0, false
+		if !p.time(&c, &l.At) || !c.skip(`",`) {
+			return 0
 		}
 	}
 	if !c.key(`"session":"`, &l.Session, &p.session) || !c.key(`"agent":"`, &l.Agent, &p.agent) || !c.key(`"call":"`, &l.Call, &p.call) {
-		return l, 0, false
+		return 0
 	}
 	if c.skip(`"of":`) {
 		if l.Of = c.number(); l.Of == 0 || !c.skip(`,`) {
-			return l, 0, false
+			return 0
 		}
 	}
 	if !c.skip(`"kind":"`) {
-		return l, 0, false
+		return 0
 	}
-	k, ok := c.plain()
-	if !ok || len(k) == 0 || !c.skip(`,"body":`) {
-		return l, 0, false
+	if !c.again(string(p.kind)) {
+		k, ok := c.plain()
+		if !ok || len(k) == 0 || !c.skip(`,`) {
+			return 0
+		}
+		p.kind, p.number = name(k)
 	}
-	l.Kind = name(k)
-	return l, c.at, true
+	if !c.skip(`"body":`) {
+		return 0
+	}
+	l.Kind, l.number = p.kind, p.number
+	return c.at
 }
 
 // A cursor walks over the bytes of a header.
@@ -259,40 +330,79 @@ func (c *cursor) key(key string, to, last *string) bool {
 	if !c.skip(key) {
 		return true
 	}
+	if c.again(*last) {
+		*to = *last
+		return true
+	}
 	s, ok := c.plain()
 	if !ok || len(s) == 0 || !c.skip(`,`) {
 		return false
 	}
-	if string(s) != *last {
-		*last = string(s)
-	}
+	*last = string(s)
 	*to = *last
 	return true
 }
 
+// again skips the rest of a string that is the same as the one before, and the comma after it.
+func (c *cursor) again(last string) bool {
+	end := c.at + len(last)
+	if last == "" || end+1 >= len(c.raw) || c.raw[end] != '"' || c.raw[end+1] != ',' || string(c.raw[c.at:end]) != last {
+		return false
+	}
+	c.at = end + 2
+	return true
+}
+
 // time reads the fixed form 2026-08-22T10:11:12.345Z.
-func (c *cursor) time() (time.Time, bool) {
+func (p *Parser) time(c *cursor, to *time.Time) bool {
 	if len(c.raw)-c.at < len(timeLayout) {
-		return time.Time{}, false
+		return false
 	}
 	b := c.raw[c.at : c.at+len(timeLayout)]
-	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != '.' || b[23] != 'Z' {
-		return time.Time{}, false
+	const minute = len("2006-01-02T15:04:")
+	if b[19] != '.' || b[23] != 'Z' || string(b[:minute]) != p.minute && !p.date(b[:minute]) {
+		return false
 	}
-	var f [7]int
-	for i, at := range [7][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}, {17, 19}, {20, 23}} {
-		for _, d := range b[at[0]:at[1]] {
-			if d < '0' || d > '9' {
-				return time.Time{}, false
-			}
-			f[i] = f[i]*10 + int(d-'0')
-		}
-	}
-	if f[1] < 1 || f[1] > 12 || f[2] < 1 || f[2] > 28 && f[2] > daysIn(f[0], f[1]) || f[3] > 23 || f[4] > 59 || f[5] > 59 {
-		return time.Time{}, false
+	sec, ok := digits(b[17:19])
+	ms, fine := digits(b[20:23])
+	if !ok || !fine || sec > 59 {
+		return false
 	}
 	c.at += len(timeLayout)
-	return time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], f[5], f[6]*int(time.Millisecond), time.UTC), true
+	*to = p.from.Add(time.Duration(sec)*time.Second + time.Duration(ms)*time.Millisecond)
+	return true
+}
+
+// date reads a time down to its minute, 2026-08-22T10:11: and remembers it.
+func (p *Parser) date(b []byte) bool {
+	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' {
+		return false
+	}
+	var f [5]int
+	for i, at := range [5][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}} {
+		n, ok := digits(b[at[0]:at[1]])
+		if !ok {
+			return false
+		}
+		f[i] = n
+	}
+	if f[1] < 1 || f[1] > 12 || f[2] < 1 || f[2] > 28 && f[2] > daysIn(f[0], f[1]) || f[3] > 23 || f[4] > 59 {
+		return false
+	}
+	p.minute = string(b)
+	p.from = time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], 0, 0, time.UTC)
+	return true
+}
+
+// digits returns the number that b spells, if b is nothing but digits.
+func digits(b []byte) (n int, ok bool) {
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = n*10 + int(d-'0')
+	}
+	return n, true
 }
 
 func daysIn(year, month int) int {

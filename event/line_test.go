@@ -18,8 +18,8 @@ func TestSamplesRoundTrip(t *testing.T) {
 	for _, e := range Samples() {
 		raw := Append(nil, e)
 		var p Parser
-		fast, ok := p.fast(raw)
-		if !ok {
+		var fast Line
+		if !p.fast(&fast, raw) {
 			t.Fatalf("the fast path does not take %s", raw)
 		}
 		slow, err := parseSlow(raw)
@@ -330,7 +330,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var p Parser
-		fast, ok := p.fast(raw)
+		var fast Line
+		ok := p.fast(&fast, raw)
 		slow, err := parseSlow(raw)
 		if head, headed := p.Head(raw); headed && ok && head.Header != fast.Header {
 			t.Errorf("the head is %+v, the line %+v", head.Header, fast.Header)

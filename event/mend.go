@@ -125,7 +125,7 @@ func (m *Mender) Close(emit func(Event)) {
 // readable returns what can be read of a body. An [Unknown] may be of a known kind: the fields that have their type count.
 func readable(b Body) Body {
 	if u, ok := b.(Unknown); ok {
-		if _, known := kinds.find[string(u.Name)]; known {
+		if find(&kinds, u.Name) >= 0 {
 			b, _ = decode(u.Name, u.Raw)
 		}
 	}

@@ -41,8 +41,21 @@ func (d *Digest) Wants() []event.Body {
 	)
 }
 
+// Fields implements [Skimmer]: what is common is read in part.
+func (d *Digest) Fields() map[event.Kind][]string {
+	return map[event.Kind][]string{
+		"turn.ended":   {"provider", "model", "usage", "cost", "inferred"},
+		"text":         {"text", "inferred"},
+		"tool.called":  {"name", "inferred"},
+		"gate.allowed": {"by", "inferred"},
+		"gate.denied":  {"by", "inferred"},
+	}
+}
+
 // Apply implements [Fold].
-func (d *Digest) Apply(e event.Event) {
+func (d *Digest) Apply(e event.Event) { d.apply(&e) }
+
+func (d *Digest) apply(e *event.Event) {
 	if e.Kind == "run.started" {
 		d.finish() // by the time of the event before
 	}
@@ -51,7 +64,7 @@ func (d *Digest) Apply(e event.Event) {
 	case "text.delta", "thought.delta", "tool.output": // most of a journal
 		return
 	}
-	d.ledger.Apply(e)
+	d.ledger.apply(e)
 	switch e.Kind {
 	case "foreign":
 		d.sum.Foreign++
@@ -63,14 +76,14 @@ func (d *Digest) Apply(e event.Event) {
 	case "tool.called":
 		b, _ := e.Body.(event.ToolCalled)
 		d.tool(b.Name).Calls++
-		if c, open := d.calls.end(e.Header); open { // called again under the same id
+		if c, open := d.calls.end(&e.Header); open { // called again under the same id
 			d.tool(c.name).Open++
 		}
-		d.calls.open(e.Header, b.Name)
+		d.calls.open(&e.Header, b.Name)
 	case "tool.started":
-		d.calls.start(e.Header)
+		d.calls.start(&e.Header)
 	case "tool.done", "tool.failed", "tool.denied", "tool.cancelled":
-		d.toolEnd(e.Header)
+		d.toolEnd(&e.Header)
 	case "gate.asked":
 		d.sum.Gate.Asked++
 	case "gate.allowed":
@@ -93,6 +106,7 @@ func (d *Digest) Apply(e event.Event) {
 		d.sum.Replies.Cancelled++
 	case "loop.started", "loop.ended", "phase.started", "phase.ended":
 		d.loop(e)
+	case "turn.started", "turn.ended", "text", "thought", "prompt": // common, and known
 	default:
 		if !known[e.Kind] {
 			count(&d.sum.Unknown, e.Kind)
@@ -140,7 +154,7 @@ func (d *Digest) header(h *event.Header) {
 }
 
 // body takes what small bodies say beyond their kind.
-func (d *Digest) body(e event.Event) {
+func (d *Digest) body(e *event.Event) {
 	switch b := e.Body.(type) {
 	case event.RunStarted:
 		once(&d.sum.Programs, strings.TrimSpace(b.Program+" "+b.Version))
@@ -193,7 +207,7 @@ func (d *Digest) tool(name string) *ToolSummary {
 	return d.tools.row(name, ToolSummary{Name: name})
 }
 
-func (d *Digest) toolEnd(h event.Header) {
+func (d *Digest) toolEnd(h *event.Header) {
 	c, open := d.calls.end(h)
 	t := d.tool(c.name)
 	if !open { // never called: nobody named it in a body that is opened
@@ -213,7 +227,7 @@ func (d *Digest) toolEnd(h event.Header) {
 	}
 }
 
-func (d *Digest) agent(e event.Event) {
+func (d *Digest) agent(e *event.Event) {
 	a := d.agents.row(e.Agent, AgentSummary{Agent: e.Agent, Depth: strings.Count(e.Agent, "/") + 1})
 	a.Session = cmp.Or(e.Session, a.Session)
 	a.Open = e.Kind == "agent.started"
@@ -227,7 +241,7 @@ func (d *Digest) agent(e event.Event) {
 	}
 }
 
-func (d *Digest) loop(e event.Event) {
+func (d *Digest) loop(e *event.Event) {
 	switch b := e.Body.(type) {
 	case event.LoopStarted:
 		d.sum.Loops = append(d.sum.Loops, LoopSummary{Max: b.MaxIterations, Open: true})
@@ -252,7 +266,7 @@ func (d *Digest) loop(e event.Event) {
 	}
 }
 
-func (d *Digest) runEnd(e event.Event) {
+func (d *Digest) runEnd(e *event.Event) {
 	b, _ := event.AsRunEnd(e.Body)
 	if !d.running {
 		d.sum.Runs++
@@ -262,7 +276,7 @@ func (d *Digest) runEnd(e event.Event) {
 		ms = *b.Duration
 	}
 	d.sum.Duration += ms
-	d.sum.Outcome, d.sum.End = outcome(e), b
+	d.sum.Outcome, d.sum.End = outcome(*e), b
 	d.running, d.begun = false, time.Time{}
 	d.leave()
 	d.repair(e.Kind, b.Inferred)

@@ -6,8 +6,8 @@
 //	                              ├▶ Digest      what happened, for a person
 //	                              └▶ Transcript  what was said, for a model
 //
-// A [Fold] names the kinds of bodies that it looks into, and only those are decoded: a view over gigabytes is as fast as
-// its Wants are short. A [Classifier] is no view; it says of each event whether somebody should wake up for it.
+// A [Fold] names the kinds of bodies that it looks into, and only those are decoded; a [Skimmer] names fields. A view over
+// gigabytes is as fast as its Wants are short. A [Classifier] is no view; it says of each event whether somebody should wake up for it.
 //
 // Events come stamped with their kind, as [event.Source] and [event.Line] give them. The package is pure: no clock, no
 // file, no goroutine. "Stalled" is now.Sub(snapshot.LastAt), and the caller's to compute. Nothing here is safe for
@@ -30,27 +30,28 @@ type Fold interface {
 	Apply(event.Event)
 }
 
+// A Skimmer is a [Fold] that looks at a few fields of a body, so that the others need not be read.
+type Skimmer interface {
+	Fold
+	// Fields returns the fields that Apply looks at, as they are called in JSON, for kinds that Wants lists. Bodies of kinds
+	// that it leaves out are read whole. Apply gets all fields all the same where somebody else wants them.
+	Fields() map[event.Kind][]string
+}
+
 // Run applies the lines to the folds, decoding each wanted body once. It goes on as long as lines does: what could not be
 // read is skipped, and told at the end as a [*BadLines].
 func Run(lines iter.Seq2[event.Line, error], folds ...Fold) error {
-	want := wanted(folds)
+	parts := parts(folds)
 	var bad BadLines
-	var kind event.Kind // of the line before: deltas come in long rows
-	var open bool       // its body is wanted
 	for l, err := range lines {
 		if err != nil {
 			bad.add(err)
 			continue
 		}
 		e := event.Event{Header: l.Header}
-		if l.Kind != kind {
-			kind, open = l.Kind, want[l.Kind]
-		}
-		if open {
-			// A field that cannot be read leaves the rest of its body; a body that cannot be read leaves its header.
-			if e.Body, err = l.Body(); err != nil {
-				bad.add(fmt.Errorf("event %d: %w", l.Seq, err))
-			}
+		// A field that cannot be read leaves the rest of its body; a body that cannot be read leaves its header.
+		if e.Body, err = l.Part(parts); err != nil {
+			bad.add(fmt.Errorf("event %d: %w", l.Seq, err))
 		}
 		for _, f := range folds {
 			f.Apply(e)
@@ -84,6 +85,29 @@ func wanted(folds []Fold) map[event.Kind]bool {
 		}
 	}
 	return want
+}
+
+// parts returns what the folds together want of each kind.
+func parts(folds []Fold) *event.Parts {
+	fields := map[event.Kind][]string{}
+	whole := map[event.Kind]bool{}
+	for _, f := range folds {
+		var some map[event.Kind][]string
+		if s, ok := f.(Skimmer); ok {
+			some = s.Fields()
+		}
+		for _, b := range f.Wants() {
+			k := b.Kind()
+			fields[k] = append(fields[k], some[k]...)
+			if some[k] == nil {
+				whole[k] = true
+			}
+		}
+	}
+	for k := range whole {
+		fields[k] = nil
+	}
+	return event.NewParts(fields)
 }
 
 // BadLines says that some lines, or some of their bodies, could not be read. All others were applied.

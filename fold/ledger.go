@@ -2,7 +2,6 @@ package fold
 
 import (
 	"math"
-	"slices"
 
 	"github.com/sluice-dev/sluice/event"
 )
@@ -13,9 +12,9 @@ import (
 // a run did, the run's. A run whose own total is not what was counted is told as a [Gap]. An event that is applied again
 // (its number does not rise) is not counted again; for a second journal use a second Ledger, and Merge.
 type Ledger struct {
-	total  Account
-	models table[modelKey, ModelAccount]
-	agents table[string, AgentAccount]
+	total  sum
+	models table[modelKey, modelSum]
+	agents table[string, agentSum]
 	gap    *Gap
 
 	last  uint64
@@ -63,14 +62,14 @@ type Accounts struct {
 
 type modelKey struct{ provider, name string }
 
-type purse struct {
-	usage event.Usage
-	cost  event.Cost
+type modelSum struct {
+	modelKey
+	sum
 }
 
-func (s *purse) add(u event.Usage, c event.Cost) {
-	s.usage = s.usage.Add(u)
-	s.cost = s.cost.Add(c)
+type agentSum struct {
+	agent string
+	sum
 }
 
 // Wants implements [Fold].
@@ -83,7 +82,9 @@ func (l *Ledger) Wants() []event.Body {
 }
 
 // Apply implements [Fold].
-func (l *Ledger) Apply(e event.Event) {
+func (l *Ledger) Apply(e event.Event) { l.apply(&e) }
+
+func (l *Ledger) apply(e *event.Event) {
 	if e.Seq != 0 {
 		if e.Seq <= l.last {
 			return
@@ -95,7 +96,7 @@ func (l *Ledger) Apply(e event.Event) {
 		l.reply, l.run = purse{}, purse{} // the run before may have had no end
 	case "turn.ended":
 		b, _ := e.Body.(event.TurnEnded)
-		l.turn(e.Header, b)
+		l.turn(&e.Header, &b)
 	case "reply.done", "reply.failed", "reply.cancelled":
 		b, _ := event.AsReplyEnd(e.Body)
 		l.replyEnd(b)
@@ -113,7 +114,7 @@ func (l *Ledger) Apply(e event.Event) {
 	}
 }
 
-func (l *Ledger) turn(h event.Header, b event.TurnEnded) {
+func (l *Ledger) turn(h *event.Header, b *event.TurnEnded) {
 	m := modelKey{b.Provider, b.Model}
 	if h.Top() {
 		if m.name == "" || m.provider == "" && m.name == l.model.name {
@@ -130,13 +131,13 @@ func (l *Ledger) turn(h event.Header, b event.TurnEnded) {
 	}
 	l.reply.add(b.Usage, b.Cost)
 	l.run.add(b.Usage, b.Cost)
-	l.book(m, h.Agent, a)
+	l.book(m, h.Agent, &a)
 }
 
-func (l *Ledger) book(m modelKey, agent string, a Account) {
+func (l *Ledger) book(m modelKey, agent string, a *Account) {
 	l.total.add(a)
-	l.models.row(m, ModelAccount{Provider: m.provider, Model: m.name}).add(a)
-	l.agents.row(agent, AgentAccount{Agent: agent}).add(a)
+	l.models.row(m, modelSum{modelKey: m}).add(a)
+	l.agents.row(agent, agentSum{agent: agent}).add(a)
 }
 
 func (l *Ledger) replyEnd(b event.ReplyEnd) {
@@ -144,52 +145,31 @@ func (l *Ledger) replyEnd(b event.ReplyEnd) {
 	l.reply = purse{}
 	if a != (Account{}) {
 		l.run.add(a.Usage, a.Cost)
-		l.book(l.model, "", a)
+		l.book(l.model, "", &a)
 	}
 }
 
 func (l *Ledger) runEnd(b event.RunEnd) {
 	a := l.run.missing(b.Usage, b.Cost)
-	l.total.add(a)
+	l.total.add(&a)
 	l.run.add(a.Usage, a.Cost)
 	if !l.run.matches(b.Usage, b.Cost) {
-		l.gap = l.gap.add(&Gap{Runs: 1, Said: Account{Usage: b.Usage, Cost: b.Cost}, Counted: Account{Usage: l.run.usage, Cost: l.run.cost}})
+		l.gap = l.gap.add(&Gap{Runs: 1, Said: Account{Usage: b.Usage, Cost: b.Cost}, Counted: Account{Usage: l.run.usage(), Cost: l.run.cost()}})
 	}
 	l.reply, l.run = purse{}, purse{}
 }
 
-// missing returns the part of a summary that nobody told before it: tokens, money or both.
-func (s purse) missing(u event.Usage, c event.Cost) (a Account) {
-	if s.usage == (event.Usage{}) {
-		a.Usage = u
-	}
-	if s.cost == (event.Cost{}) {
-		a.Cost = c
-	}
-	return a
-}
-
 // matches says whether what was counted is what was said; what was not said does not differ.
-func (s purse) matches(u event.Usage, c event.Cost) bool {
-	for _, p := range [][2]*int64{
-		{u.Input, s.usage.Input}, {u.Output, s.usage.Output}, {u.Reasoning, s.usage.Reasoning},
-		{u.CacheRead, s.usage.CacheRead}, {u.CacheWrite, s.usage.CacheWrite},
-	} {
-		if p[0] != nil && *p[0] != value(p[1]) {
+func (p *purse) matches(u event.Usage, c event.Cost) bool {
+	for i, n := range [...]*int64{u.Input, u.Output, u.Reasoning, u.CacheRead, u.CacheWrite} {
+		if n != nil && *n != p.tokens[i].n {
 			return false
 		}
 	}
 	said, ok := c.Sum()
-	counted, _ := s.cost.Sum()
+	counted, _ := p.cost().Sum()
 	const millionth = 1e-6 // of a dollar: rounding, not a difference
 	return !ok || math.Abs(said-counted) <= millionth
-}
-
-func value(p *int64) int64 {
-	if p == nil {
-		return 0
-	}
-	return *p
 }
 
 func (a *Account) add(b Account) {
@@ -216,17 +196,26 @@ func (g *Gap) add(h *Gap) *Gap {
 
 // Accounts returns what was counted so far.
 func (l *Ledger) Accounts() Accounts {
-	return Accounts{Total: l.total, Models: slices.Clone(l.models.rows), Agents: slices.Clone(l.agents.rows), Gap: l.gap}
+	a := Accounts{Total: l.total.account(), Gap: l.gap}
+	for _, m := range l.models.rows {
+		a.Models = append(a.Models, ModelAccount{m.provider, m.name, m.account()})
+	}
+	for _, g := range l.agents.rows {
+		a.Agents = append(a.Agents, AgentAccount{g.agent, g.account()})
+	}
+	return a
 }
 
 // Merge adds what another ledger counted.
 func (l *Ledger) Merge(o *Ledger) {
-	l.total.add(o.total)
-	for _, m := range o.models.rows {
-		l.models.row(modelKey{m.Provider, m.Model}, ModelAccount{Provider: m.Provider, Model: m.Model}).add(m.Account)
+	other := o.Accounts()
+	l.total.add(&other.Total)
+	for _, m := range other.Models {
+		key := modelKey{m.Provider, m.Model}
+		l.models.row(key, modelSum{modelKey: key}).add(&m.Account)
 	}
-	for _, a := range o.agents.rows {
-		l.agents.row(a.Agent, AgentAccount{Agent: a.Agent}).add(a.Account)
+	for _, a := range other.Agents {
+		l.agents.row(a.Agent, agentSum{agent: a.Agent}).add(&a.Account)
 	}
 	l.gap = l.gap.add(o.gap)
 }

@@ -22,6 +22,16 @@ func (m *Matcher) skip(text string, i int) int {
 			}
 			m.no = false
 			i = end
+		case dullNumber:
+			end, none := numberEnd(text, i)
+			if end+1 >= len(text) || end-i > len(m.word) {
+				return i // it may go on
+			}
+			if m.no = none; class[text[end]] == point {
+				m.no = false
+				end++
+			}
+			i = end
 		case dullSign:
 			m.no = false
 			i++
@@ -34,10 +44,30 @@ func (m *Matcher) skip(text string, i int) int {
 	return i
 }
 
+// numberEnd returns where the word ends that begins with a digit at i, and whether it is none, as in "0 failed tests".
+func numberEnd(text string, i int) (end int, none bool) {
+	whole := true // it is a number so far
+	none = true
+	for ; i < len(text); i++ {
+		c := text[i]
+		digit := c >= '0' && c <= '9'
+		if class[c] == point && whole && i+1 < len(text) && text[i+1] >= '0' && text[i+1] <= '9' {
+			continue // 60.5, 1,000
+		}
+		if class[c] != inWord {
+			break
+		}
+		whole = whole && digit
+		none = none && c == '0'
+	}
+	return i, none
+}
+
 // What a byte is to a Matcher that has read nothing yet.
 const (
-	mayMatter = iota // digits, which may be 0, and the marker's bracket
+	mayMatter = iota // the marker's bracket
 	dullWord
+	dullNumber
 	dullSign
 	dullBlank
 )
@@ -47,8 +77,10 @@ var dull = func() (t [256]uint8) {
 		switch {
 		case class[c] == blank:
 			t[c] = dullBlank
-		case c >= '0' && c <= '9' || c == '[':
+		case c == '[':
 			t[c] = mayMatter
+		case c >= '0' && c <= '9':
+			t[c] = dullNumber
 		case class[c] == inWord:
 			t[c] = dullWord
 		default:

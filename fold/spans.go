@@ -22,7 +22,7 @@ type call struct {
 // calls are the open ones.
 type calls map[span]call
 
-func (c *calls) open(h event.Header, name string) {
+func (c *calls) open(h *event.Header, name string) {
 	if *c == nil {
 		*c = calls{}
 	}
@@ -30,7 +30,7 @@ func (c *calls) open(h event.Header, name string) {
 }
 
 // start moves the call's beginning: what it waited for permission is not its own time.
-func (c calls) start(h event.Header) {
+func (c calls) start(h *event.Header) {
 	key := span{h.Agent, h.Call}
 	if o, ok := c[key]; ok && !h.At.IsZero() {
 		o.since = h.At
@@ -39,7 +39,7 @@ func (c calls) start(h event.Header) {
 }
 
 // end removes the call and returns it.
-func (c calls) end(h event.Header) (call, bool) {
+func (c calls) end(h *event.Header) (call, bool) {
 	key := span{h.Agent, h.Call}
 	o, ok := c[key]
 	delete(c, key)

@@ -31,6 +31,7 @@ type Tracker struct {
 	calls  calls
 	agents []OpenAgent
 	ledger Ledger
+	spent  sum // the ledger's total that the snapshot shows
 }
 
 // NewTracker returns a tracker of one session; if the name is empty, of the first one that comes. Events that name no
@@ -297,9 +298,11 @@ func (t *Tracker) settle() {
 		t.phase(cmp.Or(t.before, "working"), "")
 	}
 	set(t, &t.s.WaitingPermission, waiting)
-	set(t, &t.s.Turns, t.ledger.total.Turns)
-	set(t, &t.s.Usage, t.ledger.total.Usage)
-	set(t, &t.s.Cost, t.ledger.total.Cost)
+	if t.spent != t.ledger.total {
+		t.spent = t.ledger.total
+		t.s.Turns, t.s.Usage, t.s.Cost = t.spent.turns, t.spent.usage(), t.spent.cost()
+		t.change = true
+	}
 }
 
 // Snapshot returns a copy of where the run stands.

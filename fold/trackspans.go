@@ -14,12 +14,12 @@ func (t *Tracker) spans(e event.Event) {
 	switch e.Kind {
 	case "tool.called":
 		b, _ := e.Body.(event.ToolCalled)
-		t.calls.open(e.Header, b.Name)
+		t.calls.open(&e.Header, b.Name)
 		t.change = true
 	case "tool.started":
-		t.calls.start(e.Header)
+		t.calls.start(&e.Header)
 	case "tool.done", "tool.failed", "tool.denied", "tool.cancelled":
-		if _, ok := t.calls.end(e.Header); ok {
+		if _, ok := t.calls.end(&e.Header); ok {
 			t.change = true
 		}
 		if e.Call != "" {

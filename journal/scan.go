@@ -56,6 +56,7 @@ func (s *scanner) offset() int64 { return s.base + s.lines.Offset() }
 // scan yields lines until the stream ends.
 func (s *scanner) scan(yield func(event.Line, error) bool) {
 	var held *LineError // not JSON: it is torn if nothing follows
+	var line event.Line
 	for {
 		at := s.offset()
 		raw, err := s.lines.Next()
@@ -81,8 +82,7 @@ func (s *scanner) scan(yield func(event.Line, error) bool) {
 			return
 		}
 		s.number++
-		line, err := s.parse(raw)
-		if err != nil {
+		if err := s.parse(&line, raw); err != nil {
 			bad := &LineError{s.number, at, bytes.Clone(raw), err}
 			if !wire.Valid(raw) {
 				held = bad
@@ -97,10 +97,10 @@ func (s *scanner) scan(yield func(event.Line, error) bool) {
 	}
 }
 
-func (s *scanner) parse(raw []byte) (event.Line, error) {
+func (s *scanner) parse(line *event.Line, raw []byte) error {
 	if s.lines.Cut() {
-		l, _ := s.parser.Head(raw) // it was read when want was asked
-		return l, nil
+		*line, _ = s.parser.Head(raw) // it was read when want was asked
+		return nil
 	}
-	return s.parser.Parse(raw)
+	return s.parser.ParseTo(line, raw)
 }

@@ -127,7 +127,11 @@ func (c *conversion) run() error {
 	journal := c.in.dialect.Name == "native"
 	copied := journal && c.to == c.in.dialect && !c.flags.noOrigin
 	kept := !c.flags.noOrigin && (c.to.Name == "native" || c.to == c.in.dialect)
-	c.stream = dialect.NewStream(c.in.dialect, dialect.StreamOptions{NoOrigin: !kept})
+	opt := dialect.StreamOptions{NoOrigin: !kept}
+	if c.flags.loss == "" && !c.flags.strict {
+		opt.For = c.to
+	}
+	c.stream = dialect.NewStream(c.in.dialect, opt)
 	tell := c.tell
 	if copied {
 		tell = func(event.Event) {}

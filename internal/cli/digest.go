@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/sluice/dialect"
-	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/fold"
 	"github.com/sluice-dev/sluice/journal"
 )
@@ -131,7 +130,7 @@ func (r *digested) read(ctx context.Context, s IO, f digestFlags, file string) {
 		return
 	}
 	st := dialect.NewStream(in.dialect, dialect.StreamOptions{Lean: true})
-	apply := func(e event.Event) { r.digest.Apply(e) }
+	apply := r.digest.Apply
 	r.err = in.each(func(line []byte, torn bool) { st.Line(line, torn, apply) }, func() error { return nil })
 	st.Close(apply)
 }

@@ -112,7 +112,7 @@ var pieces = []string{
 func TestBashDoesNothingElse(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var commands []string
-	for range 400 {
+	for range 250 {
 		var b strings.Builder
 		for range 2 + random.IntN(10) {
 			b.WriteString(pieces[random.IntN(len(pieces))])

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,6 +20,8 @@ const (
 	maxParts   = 500      // accesses
 	maxLooks   = 4000     // paths
 	maxPlaces  = 8        // folders in which a command may run
+	maxMoves   = 50       // cd after cd
+	maxPieces  = 50       // of a word, each of which may be a path
 )
 
 // Command says what a shell command would do, part by part, with the grammar of bash: the command must be run by bash, as
@@ -26,8 +29,9 @@ const (
 // with single spaces and without quotes; files that it reads and writes by redirection, and what it names outside the
 // workspace or in a protected place, are accesses of their own. What cannot be known is opaque, and says why.
 //
-// resolve tells where a path leads once links are followed; a relative one starts where the command does. The target it
-// returns is relative to the workspace (slashes), or absolute if it is outside. Nil: nobody follows links.
+// resolve tells where a path leads once links are followed; a relative one starts where the command does, and .. goes up from
+// where a link leads. What goes up from a folder that is not there should be outside, since a link may be put there first. The
+// target is relative to the workspace (slashes), or absolute if it is outside. Nil: nobody follows links.
 func Command(command string, resolve func(path string) (target string, outside bool)) []Access {
 	return judged(command, dialect{}, resolve)
 }
@@ -42,7 +46,7 @@ func judged(command string, d dialect, resolve func(path string) (target string,
 	if resolve == nil {
 		resolve = lexical
 	}
-	j := &judge{resolve: resolve, seen: map[Access]bool{}, looked: map[string]look{}}
+	j := &judge{resolve: resolve, seen: map[Access]bool{}, looked: map[string]look{}, made: map[string]bool{}}
 	j.script(command, d, place{dirs: []string{""}})
 	return j.result(command)
 }
@@ -56,8 +60,15 @@ type judge struct {
 	depth   int    // of scripts in scripts
 	full    string // why the whole is opaque, whatever its parts are
 
-	src  string              // of the script that is being read
-	vars map[string][]string // of that script: variables that hold only what it says
+	made  map[string]bool // folders that the command makes, so that they are no links
+	links bool            // it may also make links: then nobody can be sure of that
+
+	moves int // how often it changed its folder
+
+	// Of the script that is being read:
+	src    string
+	vars   map[string][]string  // variables that hold only what it says
+	moving map[syntax.Node]bool // see movers
 }
 
 // A dialect says how a script within the command is read.
@@ -145,20 +156,24 @@ func (j *judge) script(text string, d dialect, at place) place {
 		}
 		readings = append(readings, f)
 	}
-	src, vars := j.src, j.vars
+	src, vars, moving := j.src, j.vars, j.moving
 	j.depth++
-	j.src, j.vars = text, nil
+	j.src, j.vars, j.moving = text, nil, movers(f)
 	if !d.eval {
 		j.vars = j.known(f)
 	}
-	if moves(f) && has[*syntax.FuncDecl](f) {
+	j.links = j.links || j.linking(f)
+	if j.moving[f] && has[*syntax.FuncDecl](f) {
 		at = place{lost: true}
 	}
 	end := place{lost: at.lost}
-	for _, f := range readings {
+	for i, f := range readings {
+		if i > 0 {
+			j.moving = movers(f)
+		}
 		end = end.or(j.list(f.Stmts, at).any())
 	}
-	j.src, j.vars = src, vars
+	j.src, j.vars, j.moving = src, vars, moving
 	j.depth--
 	return end
 }
@@ -186,7 +201,7 @@ func unfit(text string) string {
 		case '(', '{', '[':
 			depth++
 		case ')', '}', ']':
-			depth--
+			depth = max(0, depth-1)
 		}
 		if depth > maxNesting {
 			return "it is nested too deep"
@@ -217,20 +232,42 @@ func has[T syntax.Node](root syntax.Node) bool {
 	return found
 }
 
-// moves says whether anything in a script may change its working folder.
-func moves(root syntax.Node) bool {
+// linking says whether a script may make a link by itself.
+func (j *judge) linking(f *syntax.File) bool {
 	found := false
-	syntax.Walk(root, func(n syntax.Node) bool {
-		if w, ok := n.(*syntax.Word); ok {
-			switch w.Lit() {
-			case "cd", "pushd", "popd", "eval", "source", ".":
-				found = true
-			}
-		}
-		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 && c.Args[0].Lit() == "" {
-			found = true // its name is quoted or not known
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok && path.Base(j.word(w).value) == "ln" {
+			found = true
 		}
 		return !found
+	})
+	return found
+}
+
+// movers finds what in a script may change its working folder: those commands, and all that they are part of.
+func movers(f *syntax.File) map[syntax.Node]bool {
+	found := map[syntax.Node]bool{}
+	var above []syntax.Node
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if n == nil {
+			above = above[:len(above)-1]
+			return true
+		}
+		above = append(above, n)
+		moves := false
+		switch n := n.(type) {
+		case *syntax.Word:
+			switch n.Lit() {
+			case "cd", "pushd", "popd", "eval", "source", ".":
+				moves = true
+			}
+		case *syntax.CallExpr:
+			moves = len(n.Args) > 0 && n.Args[0].Lit() == "" // its name is quoted or not known
+		}
+		for i := len(above) - 1; moves && i >= 0 && !found[above[i]]; i-- {
+			found[above[i]] = true
+		}
+		return true
 	})
 	return found
 }

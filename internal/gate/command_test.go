@@ -36,22 +36,29 @@ func lines(t testing.TB, file string) []string {
 	return out
 }
 
-// workspace resolves paths as if the workspace were /home/me/work, with a link to / in it.
+// workspace resolves paths as if the workspace were /home/me/work, with a link to / in it and nothing below a folder that is
+// called missing.
 func workspace(p string) (string, bool) {
-	if !strings.HasPrefix(p, "/") {
-		p = "/home/me/work/" + p
+	const root = "/home/me/work"
+	at := root
+	if strings.HasPrefix(p, "/") {
+		at = "/"
 	}
-	p = path.Clean(p)
-	if rest, ok := strings.CutPrefix(p, "/home/me/work/link"); ok && (rest == "" || rest[0] == '/') {
-		p = path.Clean("/" + rest)
+	for s := range strings.SplitSeq(p, "/") {
+		if s == ".." && path.Base(at) == "missing" {
+			return p, true
+		}
+		if at = path.Join(at, s); at == root+"/link" {
+			at = "/"
+		}
 	}
-	if p == "/home/me/work" {
+	if at == root {
 		return ".", false
 	}
-	if rest, ok := strings.CutPrefix(p, "/home/me/work/"); ok {
+	if rest, ok := strings.CutPrefix(at, root+"/"); ok {
 		return rest, false
 	}
-	return p, true
+	return at, true
 }
 
 func rules(t testing.TB, action string, texts ...string) (list []event.Rule) {
@@ -215,6 +222,10 @@ func TestBounds(t *testing.T) {
 		"backticks": strings.Repeat("`", 60001),
 		"ifs":       strings.Repeat("if ls; then ", 5000),
 		"parts":     strings.Repeat("git log; ls; cat a;", 3000) + strings.Repeat("x=1;y $z;", 1) + numbered("a%;", maxParts+1),
+		"loops":     strings.Repeat("for i in a; do ", 3000) + "git log" + strings.Repeat("; done", 3000) + "; cd $x; ls",
+		"moves":     strings.Repeat("cd a && ", 5000) + "git log",
+		"pieces":    "git log " + strings.Repeat(":/a", 1000) + ":",
+		"closed":    ": '" + strings.Repeat(")", 30000) + "'; " + strings.Repeat("(", 30000),
 		"paths":     "ls " + numbered("d%/x ", maxLooks+1),
 		"scripts":   nested,
 		"nul":       "git log\x00",

@@ -40,7 +40,7 @@ var gitCommands = map[string]gitCommand{
 	"add": gitFree, "rm": gitFree, "mv": gitFree, "restore": gitFree, "reset": gitFree, "switch": gitFree, "checkout": gitFree, "branch": gitFree,
 	"commit": gitFree, "merge": gitFree, "cherry-pick": gitFree, "revert": gitFree, "tag": gitFree, "clean": gitFree, "notes": gitFree,
 	"worktree": gitFree, "gc": gitFree, "prune": gitFree, "pack-refs": gitFree, "update-ref": gitFree, "symbolic-ref": gitFree,
-	"write-tree": gitFree, "commit-tree": gitFree, "read-tree": gitFree, "hash-object": gitFree, "update-index": gitFree, "sparse-checkout": gitFree,
+	"write-tree": gitFree, "commit-tree": gitFree, "read-tree": gitFree, "hash-object": {}, "update-index": gitFree, "sparse-checkout": gitFree,
 	"stripspace": gitFree, "mktree": gitFree,
 	"apply": {opaque: "--unsafe-paths"}, "am": gitFree,
 	"rebase":       {opaque: "-x --exec"},
@@ -136,7 +136,7 @@ func (j *judge) gitOptions(p part) (sub []word, at place, why string) {
 			words, at = words[2:], to
 		case w.is("-c") && len(words) > 1:
 			key, _, _ := strings.Cut(words[1].value, "=")
-			if !strings.Contains(words[1].value, "=") || !dullSetting(key) {
+			if !strings.Contains(words[1].value, "=") || !dullSetting(key) || words[1].split {
 				return words[2:], at, "a setting of git may run a program: " + clip(words[1].text)
 			}
 			words = words[2:]
@@ -167,7 +167,7 @@ func gitSub(sub []word) string {
 		return "git " + name + " " + clip(sub[1].text) + " is not judged"
 	}
 	opaque := strings.Fields(k.opaque)
-	message := false
+	message, file := false, false
 	for _, w := range sub[1:] {
 		switch {
 		case w.is("--"):
@@ -176,9 +176,10 @@ func gitSub(sub []word) string {
 			return "an address with :: names a program: " + clip(w.text)
 		case matchOption(w, opaque) >= 0:
 			return "git's option " + clip(w.text) + " may run a program"
-		case w.hidden() && !k.free && !message:
+		case w.hidden() && (!k.free && !message || file):
 			return hiddenWhy(w)
 		}
+		file = w.is("-F", "--file", "-t", "--template")
 		message = w.is("-m", "--message") || messageFlag(w)
 	}
 	return ""

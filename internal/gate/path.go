@@ -54,7 +54,12 @@ func (j *judge) path(w word, r role, at place) {
 
 // name judges a literal word: all that in it may be a path.
 func (j *judge) name(w word, r role, at place) {
-	for _, p := range paths(w.value) {
+	list := paths(w.value)
+	if len(list) > maxPieces {
+		j.give("it names too many paths")
+		return
+	}
+	for _, p := range list {
 		for _, dir := range at.dirs {
 			full := under(dir, p)
 			j.touch(full, r, w.tilde || full != p && strings.HasPrefix(full, "~"))
@@ -123,8 +128,8 @@ func (j *judge) touch(p string, r role, tilde bool) {
 	t, out := j.where(p, tilde)
 	if out {
 		a := Access{Permission: Outside, Target: t, Class: event.ClassExec}
-		if strings.HasPrefix(t, "~") && slices.Contains(strings.Split(t, "/"), "..") {
-			a.Opaque, a.Why = true, "nobody knows what is above a home"
+		if !strings.HasPrefix(t, "/") && (!strings.HasPrefix(t, "~") || slices.Contains(strings.Split(t, "/"), "..")) {
+			a.Opaque, a.Why = true, "nobody knows where it leads"
 		}
 		j.add(a)
 	}
@@ -169,9 +174,11 @@ func under(dir, p string) string {
 func paths(s string) []string {
 	var out []string
 	add := func(p string) {
+		if p == "" || len(p) > 4096 || len(out) > maxPieces || slices.Contains(out, p) {
+			return
+		}
 		// What is too long for a name of a file is none: code, or a message.
-		tooLong := slices.ContainsFunc(strings.Split(p, "/"), func(s string) bool { return len(s) > 255 })
-		if p != "" && len(p) < 4096 && !tooLong && !slices.Contains(out, p) {
+		if !slices.ContainsFunc(strings.Split(p, "/"), func(s string) bool { return len(s) > 255 }) {
 			out = append(out, p)
 		}
 	}
@@ -224,37 +231,46 @@ type look struct {
 	outside bool
 }
 
-// where says where a path leads. It goes up from where a link leads, not from where the link stands, as the system does.
+// where says where a path leads.
 func (j *judge) where(p string, tilde bool) (target string, outside bool) {
 	if tilde || strings.HasPrefix(p, "~/") || p == "~" {
-		_, rest, _ := strings.Cut(p, "/")
-		rest = path.Clean("/" + rest)
 		if slices.Contains(strings.Split(p, "/"), "..") {
 			return p, true
 		}
-		home, _, _ := strings.Cut(p, "/")
-		return strings.TrimSuffix(home+rest, "/"), true
+		home, rest, _ := strings.Cut(p, "/")
+		return strings.TrimSuffix(home+path.Clean("/"+rest), "/"), true
 	}
-	at := ""
-	if strings.HasPrefix(p, "/") {
-		at = "/"
+	return j.leads(j.collapse(p))
+}
+
+// collapse goes up from folders that the command itself makes: they are not there yet.
+func (j *judge) collapse(p string) string {
+	if len(j.made) == 0 || j.links || !strings.Contains(p, "..") {
+		return p
 	}
+	var out []string
 	for s := range strings.SplitSeq(p, "/") {
-		switch s {
-		case "", ".":
-		case "..":
-			t, out := j.leads(at)
-			if t == "." && !out {
-				t, _ = j.leads("..")
-			} else {
-				t = path.Dir(t)
-			}
-			at = t
-		default:
-			at = path.Join(at, s)
+		if s == ".." && j.made[strings.Join(out, "/")] {
+			out = out[:len(out)-1]
+		} else if s != "." && (s != "" || len(out) == 0) {
+			out = append(out, s)
 		}
 	}
-	return j.leads(at)
+	return strings.Join(out, "/")
+}
+
+// makes writes down that a folder will be there.
+func (j *judge) makes(w word, at place) {
+	if !w.literal || w.tilde || w.option() || strings.Contains(w.value, "..") {
+		return
+	}
+	for _, dir := range at.dirs {
+		for d := path.Clean(under(dir, w.value)); d != "." && d != "/" && !strings.Contains(d, ".."); d = path.Dir(d) {
+			if !j.made[d] {
+				j.made[d] = true
+			}
+		}
+	}
 }
 
 // leads asks once for each path.
@@ -270,7 +286,10 @@ func (j *judge) leads(p string) (string, bool) {
 		return p, true
 	}
 	t, out := j.resolve(p)
-	if t = path.Clean(t); !out && (t == ".." || strings.HasPrefix(t, "../") || strings.HasPrefix(t, "/")) {
+	if clean := path.Clean(t); !out || strings.HasPrefix(clean, "/") {
+		t = clean
+	}
+	if !out && (t == ".." || strings.HasPrefix(t, "../") || strings.HasPrefix(t, "/")) {
 		out = true // whoever resolves should have said so
 	}
 	j.looked[p] = look{t, out}

@@ -112,7 +112,12 @@ func (j *judge) ordinary(p part, k program) flow {
 		}
 		exclude = excludes(w)
 		j.path(w, r, p.at)
-		j.whole(p, w)
+		switch p.name() {
+		case "mkdir":
+			j.makes(w, p.at)
+		case "rm", "mv", "shred", "rmdir":
+			j.whole(p, w)
+		}
 		done = done || w.is("--")
 	}
 	j.run(p.words, false, p.why)
@@ -211,7 +216,7 @@ func (j *judge) optionValue(words []word, i, at int, r role, where place) {
 
 // whole catches what takes away a protected place with the folder that it is in.
 func (j *judge) whole(p part, w word) {
-	if !slices.Contains([]string{"rm", "mv", "shred", "rmdir"}, p.name()) || !w.literal {
+	if !w.literal {
 		return
 	}
 	for _, dir := range p.at.dirs {

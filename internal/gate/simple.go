@@ -97,7 +97,7 @@ func (j *judge) simple(p part) flow {
 	if w, ok := wrappers[base]; ok {
 		return j.wrapper(p, w)
 	}
-	if slices.Contains(quiet, base) {
+	if slices.Contains(quiet, base) || base == "cat" && len(p.words) == 1 { // cat alone passes on what it is given
 		j.run(p.words, name.value == base, p.why)
 		return stay(p.at)
 	}
@@ -131,6 +131,9 @@ func (j *judge) chdir(p part) flow {
 		return flow{place{lost: true}, p.at}
 	}
 	j.path(args[0], roleLook, p.at)
+	if j.moves++; j.moves > maxMoves {
+		return flow{place{lost: true}, p.at}
+	}
 	to := place{lost: p.at.lost}
 	for _, dir := range p.at.dirs {
 		d := under(dir, args[0].value)

@@ -147,7 +147,7 @@ func (j *judge) command(s *syntax.Stmt, at place) flow {
 
 // loop is where a loop's commands may run: if any of them moves, nobody knows.
 func (j *judge) loop(n syntax.Node, at place) place {
-	if moves(n) {
+	if j.moving[n] {
 		at.lost = true
 	}
 	return at

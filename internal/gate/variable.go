@@ -72,8 +72,8 @@ func (j *judge) known(f *syntax.File) map[string][]string {
 			}
 			for i, w := range n.Args { // read, printf -v, getopts, mapfile …: whatever is called like a variable may set it
 				lit := w.Lit()
-				if lit != "" {
-					spoilt[lit] = true
+				if name := j.word(w).value; name != "" {
+					spoilt[name] = true
 				}
 				if i == 0 && slices.Contains([]string{"", "eval", "source", ".", "trap", "read", "mapfile", "readarray"}, lit) {
 					spoilt[""] = true

@@ -126,7 +126,14 @@ func (j *judge) word(w *syntax.Word) word {
 		b.part(p, i == 0)
 	}
 	out := word{value: b.known.String(), literal: !b.stopped && b.glob == 0, tilde: b.tilde}
+	if b.here {
+		out.text = j.written(w)
+		if out.value != "." && !strings.HasPrefix(out.value, "./") { // a folder beside this one
+			return word{text: out.text}
+		}
+	}
 	switch {
+	case b.here && !b.stopped && b.glob == 0:
 	case b.values != nil && !b.lost && b.glob == 0 && !b.tilde:
 		tail := b.tail.String()
 		for _, v := range b.values {
@@ -165,6 +172,7 @@ type builder struct {
 	lost    bool            // something else that is unknown came too
 	split   bool            // an expansion without quotes, or one that makes several words
 	quoted  bool            // while in double quotes
+	here    bool            // it begins with the working folder
 }
 
 func (b *builder) add(s string) {
@@ -212,6 +220,13 @@ func (b *builder) part(p syntax.WordPart, first bool) {
 		b.quoted = false
 	case *syntax.ParamExp:
 		b.param(p, first)
+	case *syntax.CmdSubst:
+		if first && b.known.Len() == 0 && isPwd(p) {
+			b.here = true
+			b.add(".")
+			break
+		}
+		b.stop()
 	case *syntax.ProcSubst:
 		if len(p.Stmts) == 0 { // bash takes it away
 			b.stop()
@@ -233,12 +248,22 @@ func (b *builder) param(p *syntax.ParamExp, first bool) {
 		b.tilde = true
 		b.add("~")
 	case first && b.known.Len() == 0 && name == "PWD":
+		b.here = true
 		b.add(".")
 	case name != "" && b.judge.vars[name] != nil && b.values == nil && !b.stopped:
 		b.values, b.stopped = b.judge.vars[name], true
 	default:
 		b.stop()
 	}
+}
+
+// isPwd knows $(pwd).
+func isPwd(c *syntax.CmdSubst) bool {
+	if len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 || c.TempFile || c.ReplyVar {
+		return false
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	return ok && len(call.Args) == 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "pwd"
 }
 
 // plainParam is the name in $name or ${name}, or nothing for any other expansion.

@@ -50,6 +50,9 @@ func (j *judge) wrapper(p part, w wrapper) flow {
 		if !ok {
 			break
 		}
+		if rest[0].split {
+			why = "its command is known only when it runs"
+		}
 		if v := (word{value: value, literal: rest[0].literal}); changes(key, v, true) {
 			why = "it sets " + key + ", which may change what runs"
 		}
@@ -122,8 +125,8 @@ func (w wrapper) skip(words []word) (rest []word, why string) {
 		case slices.Contains(flags, o.value):
 			words = words[1:]
 		case slices.Contains(values, o.value):
-			if len(words) < 2 {
-				return nil, "it is not whole"
+			if len(words) < 2 || !words[1].literal {
+				return nil, "its options are known only when it runs"
 			}
 			words = words[2:]
 		case has && strings.HasPrefix(name, "--") && slices.Contains(values, name):

@@ -1,46 +1,26 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"strconv"
 	"sync"
 	"time"
+	"unsafe"
 )
 
 // Unmarshal decodes one JSON value into v, a non-nil pointer, in one pass that also checks the whole of data. It treats
 // null, doubled keys and what is already in v as encoding/json does. The error is a [*SyntaxError] or a [*TypeError];
 // after a SyntaxError v may be half filled.
-func Unmarshal(data []byte, v any) error { return unmarshal(data, v, false) }
-
-// Skim is [Unmarshal] for who wants a few fields of a long text and trusts the rest: what v has no field for, and what goes
-// into a [Span], is not checked.
-func Skim(data []byte, v any) error { return unmarshal(data, v, true) }
-
-func unmarshal(data []byte, v any, trust bool) error {
+func Unmarshal(data []byte, v any) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
 	}
 	d := decoderPool.Get().(*decoder)
-	d.scanner, d.trust = scanner{data: data}, trust
-	i := d.begin()
-	if i >= 0 {
-		i = d.end(decoderOf(p.Type().Elem())(d, i, p.Elem()))
-	}
-	var err error
-	if i < 0 {
-		fault := d.fault
-		err = &fault
-	} else if d.wrong != nil {
-		d.wrong.Field = wayTo(data, d.wrongAt)
-		err = d.wrong
-	}
-	d.data, d.wrong = nil, nil
+	err := d.decode(data, Everything, decoderOf(p.Type().Elem()), p.UnsafePointer())
 	decoderPool.Put(d)
 	return err
 }
@@ -53,13 +33,41 @@ type decoder struct {
 	scanner
 	wrong   *TypeError // without its Field, which is found at the end
 	wrongAt int
-	trust   bool // what is skipped is not checked
+	care    Care
+	others  int // members so far that had no field
 	words   words
+	after   []uint16 // for each field of each struct, one more than the index of the field that came after it; 0: not known
+}
+
+// followers returns what is known about the order of the n fields from base on.
+func (d *decoder) followers(base, n int) []uint16 {
+	if base+n > len(d.after) {
+		d.after = append(d.after, make([]uint16, base+n-len(d.after))...)
+	}
+	return d.after[base : base+n]
+}
+
+// decode reads the whole of data into what p points to.
+func (d *decoder) decode(data []byte, care Care, decode decodeFunc, p unsafe.Pointer) (err error) {
+	d.scanner, d.care = scanner{data: data}, care
+	i := d.begin()
+	if i >= 0 {
+		i = d.end(decode(d, i, p))
+	}
+	if i < 0 {
+		fault := d.fault
+		err = &fault
+	} else if d.wrong != nil {
+		d.wrong.Field = wayTo(data, d.wrongAt)
+		err = d.wrong
+	}
+	d.data, d.wrong = nil, nil
+	return err
 }
 
 // skip returns the index after the value at i.
 func (d *decoder) skip(i int) int {
-	if !d.trust {
+	if d.care != Skim {
 		return d.value(i)
 	}
 	if end := skipValue(d.data, i); end > i {
@@ -87,21 +95,23 @@ func (w *words) word(b []byte) string {
 	return *slot
 }
 
-// A decodeFunc decodes the value at i into v and returns the index after it, as a [scanner]'s methods do.
-type decodeFunc func(d *decoder, i int, v reflect.Value) int
+// A decodeFunc decodes the value at i into what p points to and returns the index after it, as a [scanner]'s methods do. It is
+// made for one type, and p must point to one of that type: [decoderOf] and the walk over a struct's fields see to it. Plain
+// pointers instead of reflect.Values make decoding a fifth faster; what is not a plain field goes by reflection all the same.
+type decodeFunc func(d *decoder, i int, p unsafe.Pointer) int
 
-// mismatch skips the value at i, which v cannot hold, and notes it. Null fits everything, and changes nothing.
-func (d *decoder) mismatch(i int, v reflect.Value) int {
+// mismatch skips the value at i, which a t cannot hold, and notes it. Null fits everything, and changes nothing.
+func (d *decoder) mismatch(i int, t reflect.Type) int {
 	end := d.value(i)
 	if end >= 0 && d.data[i] != 'n' {
-		d.note(i, v, kindOf(d.data[i]).String(), nil)
+		d.note(i, t, kindOf(d.data[i]).String(), nil)
 	}
 	return end
 }
 
-func (d *decoder) note(i int, v reflect.Value, got string, err error) {
+func (d *decoder) note(i int, t reflect.Type, got string, err error) {
 	if d.wrong == nil {
-		d.wrong, d.wrongAt = &TypeError{Want: v.Type().String(), Got: got, err: err}, i
+		d.wrong, d.wrongAt = &TypeError{Want: t.String(), Got: got, err: err}, i
 	}
 }
 
@@ -138,77 +148,102 @@ func wayTo(data []byte, offset int) string {
 	return way
 }
 
-func decodeString(d *decoder, i int, v reflect.Value) int {
-	if d.data[i] != '"' {
-		return d.mismatch(i, v)
+func stringDecoder(t reflect.Type) decodeFunc {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		if d.data[i] != '"' {
+			return d.mismatch(i, t)
+		}
+		s, end := d.short(i)
+		if end >= 0 {
+			*(*string)(p) = s
+		}
+		return end
 	}
+}
+
+// short is text for strings that are mostly short and mostly the same.
+func (d *decoder) short(i int) (string, int) {
 	near := d.data[:min(len(d.data), i+longestWord)]
 	if end, seen := run(near, i+1); end < len(near) && near[end] == '"' && seen&highs == 0 {
-		v.SetString(d.words.word(near[i+1 : end]))
-		return end + 1
+		return d.words.word(near[i+1 : end]), end + 1
 	}
-	s, end := d.text(i)
-	if end >= 0 {
-		v.SetString(s)
-	}
-	return end
+	return d.text(i)
 }
 
-func decodeBool(d *decoder, i int, v reflect.Value) int {
-	c := d.data[i]
-	if c != 't' && c != 'f' {
-		return d.mismatch(i, v)
-	}
-	end := d.atom(i)
-	if end >= 0 {
-		v.SetBool(c == 't')
-	}
-	return end
-}
-
-func decodeInt(d *decoder, i int, v reflect.Value) int {
-	lit, end := d.literal(i, v)
-	if lit == nil {
+func boolDecoder(t reflect.Type) decodeFunc {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		c := d.data[i]
+		if c != 't' && c != 'f' {
+			return d.mismatch(i, t)
+		}
+		end := d.atom(i)
+		if end >= 0 {
+			*(*bool)(p) = c == 't'
+		}
 		return end
 	}
-	if n, err := strconv.ParseInt(string(lit), 10, 64); err == nil && !v.OverflowInt(n) {
-		v.SetInt(n)
-	} else {
-		d.note(i, v, "number "+string(lit), nil)
-	}
-	return end
 }
 
-func decodeUint(d *decoder, i int, v reflect.Value) int {
-	lit, end := d.literal(i, v)
-	if lit == nil {
+func intDecoder(t reflect.Type) decodeFunc {
+	wide := t.Size() == 8
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		if n, end := d.small(i); end > 0 && wide {
+			*(*int64)(p) = n
+			return end
+		}
+		lit, end := d.literal(i, t)
+		if lit == nil {
+			return end
+		}
+		n, err := strconv.ParseInt(string(lit), 10, t.Bits())
+		if err != nil {
+			d.note(i, t, "number "+string(lit), nil)
+		} else if wide {
+			*(*int64)(p) = n
+		} else {
+			reflect.NewAt(t, p).Elem().SetInt(n)
+		}
 		return end
 	}
-	if n, err := strconv.ParseUint(string(lit), 10, 64); err == nil && !v.OverflowUint(n) {
-		v.SetUint(n)
-	} else {
-		d.note(i, v, "number "+string(lit), nil)
-	}
-	return end
 }
 
-func decodeFloat(d *decoder, i int, v reflect.Value) int {
-	lit, end := d.literal(i, v)
-	if lit == nil {
+func uintDecoder(t reflect.Type) decodeFunc {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		lit, end := d.literal(i, t)
+		if lit == nil {
+			return end
+		}
+		if n, err := strconv.ParseUint(string(lit), 10, t.Bits()); err != nil {
+			d.note(i, t, "number "+string(lit), nil)
+		} else {
+			reflect.NewAt(t, p).Elem().SetUint(n)
+		}
 		return end
 	}
-	if f, err := strconv.ParseFloat(string(lit), v.Type().Bits()); err == nil && !v.OverflowFloat(f) {
-		v.SetFloat(f)
-	} else {
-		d.note(i, v, "number "+string(lit), nil)
+}
+
+func floatDecoder(t reflect.Type) decodeFunc {
+	wide := t.Size() == 8
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		lit, end := d.literal(i, t)
+		if lit == nil {
+			return end
+		}
+		if f, err := strconv.ParseFloat(string(lit), t.Bits()); err != nil {
+			d.note(i, t, "number "+string(lit), nil)
+		} else if wide {
+			*(*float64)(p) = f
+		} else {
+			reflect.NewAt(t, p).Elem().SetFloat(f)
+		}
+		return end
 	}
-	return end
 }
 
 // literal returns the bytes of the number at i, or none if something else is there.
-func (d *decoder) literal(i int, v reflect.Value) (lit []byte, end int) {
+func (d *decoder) literal(i int, t reflect.Type) (lit []byte, end int) {
 	if kindOf(d.data[i]) != Number {
-		return nil, d.mismatch(i, v)
+		return nil, d.mismatch(i, t)
 	}
 	if end = d.number(i); end < 0 {
 		return nil, end
@@ -217,135 +252,20 @@ func (d *decoder) literal(i int, v reflect.Value) (lit []byte, end int) {
 }
 
 // decodeRaw copies the value as it stands, null too.
-func decodeRaw(d *decoder, i int, v reflect.Value) int {
+func decodeRaw(d *decoder, i int, p unsafe.Pointer) int {
 	end := d.value(i)
 	if end >= 0 {
-		v.SetBytes(append([]byte(nil), d.data[i:end]...))
+		*(*json.RawMessage)(p) = append([]byte(nil), d.data[i:end]...)
 	}
 	return end
 }
 
-// A Span is a value as it stands in the text that it was decoded from, and good as long as that: what may be large and is
-// not always looked at.
-type Span []byte
-
-// Text returns a string's text, any other value as it stands, and nothing for null or none.
-func (s Span) Text() string {
-	if len(s) == 0 || s[0] == 'n' {
-		return ""
+func decodeSpan(d *decoder, i int, p unsafe.Pointer) int {
+	end := d.skip(i)
+	if end >= 0 {
+		*(*Span)(p) = d.data[i:end:end]
 	}
-	if text, ok := Unquote(s); ok {
-		return text
-	}
-	return string(s)
-}
-
-// Raw returns a copy of the value, nil for null or none.
-func (s Span) Raw() json.RawMessage {
-	if len(s) == 0 || s[0] == 'n' {
-		return nil
-	}
-	return append(json.RawMessage(nil), s...)
-}
-
-// Get returns a member of the object that s is, nil if it is none or has none of that name. A key with escapes is not found.
-func (s Span) Get(key string) Span {
-	for name, value := range s.Members() {
-		if string(name[1:len(name)-1]) == key {
-			return value
-		}
-	}
-	return nil
-}
-
-// Members gives the members of the object that s is, keys as literals. It does not look into them: s was checked when it was
-// decoded.
-func (s Span) Members() iter.Seq2[Span, Span] {
-	return func(yield func(key, value Span) bool) {
-		if len(s) < 2 || s[0] != '{' {
-			return
-		}
-		for i := skipSpace(s, 1); i < len(s) && s[i] == '"'; {
-			end := skipString(s, i)
-			key := s[i:end:end]
-			i = skipSpace(s, end) // the colon
-			i = skipSpace(s, i+1)
-			after := skipValue(s, i)
-			if after <= i || len(key) < 2 || !yield(key, s[i:after:after]) {
-				return
-			}
-			if i = skipSpace(s, after); i < len(s) && s[i] == ',' {
-				i = skipSpace(s, i+1)
-			}
-		}
-	}
-}
-
-// The skips below are for text that is known to be JSON; they are fast because they need not check it again.
-
-func skipSpace(s []byte, i int) int {
-	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n') {
-		i++
-	}
-	return i
-}
-
-// skipString returns the index after the string that begins at i.
-func skipString(s []byte, i int) int {
-	for i++; i < len(s); {
-		n := bytes.IndexByte(s[i:], '"')
-		if n < 0 {
-			return len(s)
-		}
-		i += n + 1
-		slashes := 0
-		for s[i-2-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i
-		}
-	}
-	return i
-}
-
-// skipValue returns the index after the value that begins at i.
-func skipValue(s []byte, i int) int {
-	for depth := 0; i < len(s); {
-		switch s[i] {
-		case '"':
-			i = skipString(s, i)
-		case '{', '[':
-			depth++
-			i++
-			continue
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-			i++
-		case ',':
-			if depth == 0 {
-				return i
-			}
-			i++
-			continue
-		case ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return i
-			}
-			i++
-			continue
-		default:
-			i++
-			continue
-		}
-		if depth == 0 {
-			return i
-		}
-	}
-	return i
+	return end
 }
 
 // A Num is a number that may be absent: what *float64 is, without the memory.
@@ -354,79 +274,102 @@ type Num struct {
 	OK    bool
 }
 
-func decodeNum(d *decoder, i int, v reflect.Value) int {
-	lit, end := d.literal(i, v)
+func decodeNum(d *decoder, i int, p unsafe.Pointer) int {
+	if n, end := d.small(i); end > 0 {
+		*(*Num)(p) = Num{float64(n), true}
+		return end
+	}
+	lit, end := d.literal(i, reflect.TypeFor[Num]())
 	if lit == nil {
 		return end
 	}
-	n := v.Addr().Interface().(*Num)
-	if x, ok := small(lit); ok {
-		*n = Num{x, true}
-	} else if x, err := strconv.ParseFloat(string(lit), 64); err == nil {
-		*n = Num{x, true}
+	if x, err := strconv.ParseFloat(string(lit), 64); err == nil {
+		*(*Num)(p) = Num{x, true}
 	} else {
-		d.note(i, v, "number "+string(lit), nil)
+		d.note(i, reflect.TypeFor[Num](), "number "+string(lit), nil)
 	}
 	return end
 }
 
-// small reads a whole number of up to 15 digits, which a float64 holds exactly.
-func small(lit []byte) (float64, bool) {
-	if len(lit) > 15 {
-		return 0, false
-	}
-	var n int64
-	for _, c := range lit {
-		if c < '0' || c > '9' {
-			return 0, false
+// small reads a whole number of up to 15 digits, which a float64 holds exactly, and returns the index after it, or 0: nearly
+// every number on the wire is such a one.
+func (d *decoder) small(i int) (n int64, end int) {
+	from := i
+	for ; i < len(d.data); i++ {
+		c := d.data[i] - '0'
+		if c > 9 {
+			break
 		}
-		n = n*10 + int64(c-'0')
+		n = n*10 + int64(c)
+		if i-from > 15 {
+			return 0, 0
+		}
 	}
-	return float64(n), true
+	if i == from || i > from+1 && d.data[from] == '0' || i < len(d.data) && (d.data[i] == '.' || d.data[i]|0x20 == 'e') {
+		return 0, 0
+	}
+	return n, i
 }
 
-func decodeSpan(d *decoder, i int, v reflect.Value) int {
-	end := d.skip(i)
-	if end >= 0 {
-		v.SetBytes(d.data[i:end:end])
-	}
-	return end
+// A Str is a string that may be absent: what *string is, without the memory.
+type Str struct {
+	Value string
+	OK    bool
 }
 
-func decodeTime(d *decoder, i int, v reflect.Value) int {
+func decodeStr(d *decoder, i int, p unsafe.Pointer) int {
+	s := (*Str)(p)
+	switch d.data[i] {
+	case '"':
+		text, end := d.short(i)
+		if end >= 0 {
+			*s = Str{text, true}
+		}
+		return end
+	case 'n':
+		*s = Str{}
+		return d.atom(i)
+	}
+	s.OK = true
+	return d.mismatch(i, reflect.TypeFor[string]())
+}
+
+func decodeTime(d *decoder, i int, p unsafe.Pointer) int {
 	if d.data[i] != '"' {
-		return d.mismatch(i, v)
+		return d.mismatch(i, reflect.TypeFor[time.Time]())
 	}
 	end, _ := d.str(i)
 	if end < 0 {
 		return end
 	}
-	into := v.Addr().Interface().(*time.Time)
+	into := (*time.Time)(p)
 	if t, ok := readTime(d.data[i+1 : end-1]); ok {
 		*into = t
 	} else if err := into.UnmarshalJSON(d.data[i:end]); err != nil {
-		d.note(i, v, "string", err)
+		d.note(i, reflect.TypeFor[time.Time](), "string", err)
 	}
 	return end
 }
 
-// decodeOther leaves the value to its own UnmarshalJSON or to encoding/json.
-func decodeOther(d *decoder, i int, v reflect.Value) int {
-	end := d.value(i)
-	if end < 0 {
+// otherDecoder leaves the value to its own UnmarshalJSON or to encoding/json.
+func otherDecoder(t reflect.Type) decodeFunc {
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		end := d.value(i)
+		if end < 0 {
+			return end
+		}
+		into, raw := reflect.NewAt(t, p).Interface(), d.data[i:end]
+		var err error
+		if u, ok := into.(json.Unmarshaler); ok {
+			err = u.UnmarshalJSON(raw)
+		} else {
+			err = json.Unmarshal(raw, into)
+		}
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			d.note(i, wrong.Type, wrong.Value, nil)
+		} else if err != nil {
+			d.note(i, t, kindOf(raw[0]).String(), err)
+		}
 		return end
 	}
-	into, raw := v.Addr().Interface(), d.data[i:end]
-	var err error
-	if u, ok := into.(json.Unmarshaler); ok {
-		err = u.UnmarshalJSON(raw)
-	} else {
-		err = json.Unmarshal(raw, into)
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		d.note(i, reflect.Zero(wrong.Type), wrong.Value, nil)
-	} else if err != nil {
-		d.note(i, v, kindOf(raw[0]).String(), err)
-	}
-	return end
 }

@@ -43,6 +43,8 @@ func newEncoder(t reflect.Type) encodeFunc {
 		return encodeTime
 	case reflect.TypeFor[json.RawMessage]():
 		return func(dst []byte, v reflect.Value) []byte { return AppendRaw(dst, v.Bytes()) }
+	case reflect.TypeFor[JSON]():
+		return func(dst []byte, v reflect.Value) []byte { return append(dst, v.Bytes()...) }
 	case reflect.TypeFor[json.Number]():
 		return encodeOther
 	}

@@ -6,17 +6,23 @@
 // that run told in the other dialects. "recorded" are the short recorded runs of a program again and again: hardly any output,
 // much structure. CPU time is that of the whole process, start and garbage collection included.
 //
-// It must be run from the root of the repository: make bench.
+// Asked for a profile instead, it runs the same commands in itself and writes where their time goes to cmd/sluice/default.pgo,
+// from which the compiler learns what to inline.
+//
+// It must be run from the root of the repository: make bench, make profile.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +31,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/cli"
 )
 
 const rounds = 3
@@ -95,6 +102,9 @@ func run() error {
 		{name: "lint, grok", file: "grok", ours: []string{"lint", "-q"}, jq: byType, bar: 3},
 		{name: "lint, native", file: "blocks", ours: []string{"lint", "-q"}, jq: byKind, bar: 3},
 	}
+	if len(os.Args) > 1 && os.Args[1] == "profile" {
+		return profile(dir, rows)
+	}
 	for _, r := range rows {
 		file := filepath.Join(dir, r.file)
 		stat, err := os.Stat(file)
@@ -128,6 +138,25 @@ func run() error {
 		return err
 	}
 	return agents(dir, sluice)
+}
+
+// profile runs our commands and writes the compiler's profile.
+func profile(dir string, rows []*row) error {
+	f, err := os.Create(filepath.Join("cmd", "sluice", "default.pgo"))
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	quiet := cli.IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
+	for range rounds {
+		for _, r := range rows {
+			cli.Run(context.Background(), append(r.ours, filepath.Join(dir, r.file)), quiet)
+		}
+	}
+	pprof.StopCPUProfile()
+	return f.Close()
 }
 
 // memory prints the peak memory of each reader on a large file of its kind.

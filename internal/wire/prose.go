@@ -1,0 +1,56 @@
+package wire
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// A Prose is what may be a long text. It is read at once where the line is read with [Care] for everything: to check a text and
+// to read it is one pass. Elsewhere it is a [Span].
+type Prose struct {
+	span Span
+	text string
+}
+
+// Text returns a string's text, any other value as it stands, and nothing for null or none.
+func (p *Prose) Text() string {
+	if p.span == nil {
+		return p.text
+	}
+	return p.span.Text()
+}
+
+func decodeProse(d *decoder, i int, p unsafe.Pointer) int {
+	to := (*Prose)(p)
+	if d.care == Everything && d.data[i] == '"' {
+		text, end := d.text(i)
+		*to = Prose{text: text}
+		return end
+	}
+	return decodeSpan(d, i, unsafe.Pointer(&to.span))
+}
+
+// A Kept is an object that is read into a struct, and kept.
+type Kept[T any] struct {
+	Span   Span // as it stands
+	Value  T
+	Others int // members that Value has no field for
+}
+
+// planner is what has a plan of its own.
+type planner interface{ plan() decodeFunc }
+
+func (Kept[T]) plan() decodeFunc {
+	decode := decoderOf(reflect.TypeFor[T]())
+	return func(d *decoder, i int, p unsafe.Pointer) int {
+		to, before := (*Kept[T])(p), d.others
+		end := decode(d, i, unsafe.Pointer(&to.Value))
+		if end >= 0 {
+			to.Span, to.Others = d.data[i:end:end], d.others-before
+		}
+		return end
+	}
+}
+
+// A JSON is compact JSON by somebody who made it so: it is appended without being looked at.
+type JSON []byte
