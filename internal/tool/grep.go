@@ -26,8 +26,9 @@ const (
 
 // grep finds text in files.
 type grep struct {
-	w *Workspace
-	o Options
+	w  *Workspace
+	o  Options
+	rg ripgrep
 }
 
 func (grep) Spec() Spec {
@@ -122,9 +123,13 @@ func (t grep) folder(ctx context.Context, p place, s *search, noFile error) erro
 	if err != nil {
 		return noFile
 	}
+	where := t.rg.hint(ctx, dir, p, s)
 	dir.Close()
 	enough := false
 	err = t.w.walk(ctx, p, func(f find) error {
+		if !where.has(f.rel) {
+			return fs.SkipDir
+		}
 		if !f.entry.Type().IsRegular() || !s.wants(f) || t.o.Hidden(f.shown) {
 			return nil
 		}
@@ -191,8 +196,8 @@ func (s *search) file(ctx context.Context, f *os.File) error {
 		if err != nil && err != io.EOF {
 			return plain(err)
 		}
-		if line == nil {
-			break
+		if line == nil || bytes.IndexByte(line, 0) >= 0 {
+			break // what follows a NUL is no text
 		}
 		matched := s.match(line)
 		switch {

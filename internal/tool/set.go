@@ -60,7 +60,7 @@ func Builtin(o Options) *Set {
 	w := openWorkspace(o.Workspace, o.Spill)
 	j := &jobs{}
 	return &Set{tools: []Tool{
-		read{w}, write{w}, edit{w}, newBash(w, o, j), bashOutput{j}, glob{w, o}, grep{w, o}, &todo{},
+		read{w}, write{w}, edit{w}, newBash(w, o, j), bashOutput{j}, glob{w, o}, grep{w, o, findRipgrep(w, o.Group)}, &todo{},
 	}}
 }
 

@@ -25,7 +25,7 @@ var errEnough = errors.New("enough")
 const deepest = 100 // folders in folders
 
 // walk visits what is in a folder and below, by name, without what git ignores and without .git. It goes through no link, and
-// not into a folder whose visit returns fs.SkipDir.
+// not into a folder whose visit returns fs.SkipDir; of a file that says nothing.
 func (w *Workspace) walk(ctx context.Context, p place, visit func(find) error) error {
 	dir, err := w.dir(p)
 	if err != nil {
