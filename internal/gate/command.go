@@ -164,7 +164,7 @@ func (j *judge) script(text string, d dialect, at place) place {
 	}
 	j.links = j.links || j.linking(f)
 	if j.moving[f] && has[*syntax.FuncDecl](f) {
-		at = place{lost: true}
+		at = anywhere
 	}
 	end := place{lost: at.lost}
 	for i, f := range readings {

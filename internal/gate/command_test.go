@@ -169,6 +169,7 @@ func TestDenyHoldsForCommands(t *testing.T) {
 		"bash -c 'rm x'":                    Deny,
 		"echo $(rm x)":                      Deny,
 		"ls /etc/ssl":                       Deny,
+		"cd $x && ls /etc/ssl":              Deny,
 		"cp vendor/a x":                     Allow,
 		"cat vendor/a":                      Allow,
 		"ls .git/hooks":                     Allow,

@@ -163,7 +163,7 @@ func (g *Gate) close(q *Question, a Answer) {
 		g.remember(q)
 	}
 	if !a.Allow && a.Reason == "" && a.By == event.ByNobody {
-		a.Reason = "nobody is there to allow it; " + q.advice()
+		a.Reason = "nobody is there to allow it" + q.advice()
 	}
 	q.answer = a
 	g.drop(q)
@@ -244,7 +244,7 @@ func (q *Question) Wait(ctx context.Context) (Answer, error) {
 	case <-timed.Done():
 		if ctx.Err() == nil {
 			// If this is late, somebody answered at the last moment, and that holds.
-			_ = answer(Answer{By: event.ByNobody, Reason: "nobody answered in time; " + q.advice()})
+			_ = answer(Answer{By: event.ByNobody, Reason: "nobody answered in time" + q.advice()})
 		} else if q.Withdraw() {
 			return Answer{}, ctx.Err()
 		}
@@ -266,11 +266,16 @@ func (q *Question) Withdraw() bool {
 	return true
 }
 
-// advice says what to type so that nobody has to be asked.
+// advice says what cannot be known of the call, so that the model may say it in another way, and what to type so that nobody has
+// to be asked.
 func (q *Question) advice() string {
-	advice := "to let it pass:"
-	for _, h := range q.decision.Hints {
-		advice += " --allow '" + strings.ReplaceAll(h, "'", `'\''`) + "'"
+	var b strings.Builder
+	if i := slices.IndexFunc(q.decision.Asked, func(a Access) bool { return a.Opaque && a.Why != "" }); i >= 0 {
+		b.WriteString(" (" + q.decision.Asked[i].Why + ")")
 	}
-	return advice
+	b.WriteString("; to let it pass:")
+	for _, h := range q.decision.Hints {
+		b.WriteString(" --allow '" + strings.ReplaceAll(h, "'", `'\''`) + "'")
+	}
+	return b.String()
 }

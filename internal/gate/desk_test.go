@@ -95,9 +95,9 @@ func TestReadyAnswerers(t *testing.T) {
 func TestTheHintSurvivesAShell(t *testing.T) {
 	g := New(Policy{}, Nobody{})
 	q := g.Ask(event.GateAsked{Request: "r"}, []Access{
-		{Permission: "bash", Target: "it's x", Class: event.ClassExec}, {Permission: Outside, Target: "$x", Class: event.ClassExec, Opaque: true},
+		{Permission: "bash", Target: "it's x", Class: event.ClassExec}, {Permission: Outside, Target: "$x", Class: event.ClassExec, Opaque: true, Why: "who knows"},
 	}, event.ClassExec)
-	if a := wait(t, q); !strings.HasSuffix(a.Reason, `to let it pass: --allow 'bash(it'\''s *)' --allow 'outside'`) {
+	if a := wait(t, q); !strings.HasSuffix(a.Reason, `nobody is there to allow it (who knows); to let it pass: --allow 'bash(it'\''s *)' --allow 'outside'`) {
 		t.Error(a.Reason)
 	}
 }

@@ -36,7 +36,7 @@ var shady = []string{
 
 // shadows says whether a function of that name would stand in for something that is known here.
 func shadows(name string) bool {
-	if slices.Contains(quiet, name) || slices.Contains(shady, name) || name == "git" || strings.Contains(name, "/") {
+	if slices.Contains(quiet, name) || slices.Contains(shady, name) || strings.Contains(name, "/") {
 		return true
 	}
 	_, wraps := wrappers[name]
@@ -76,6 +76,7 @@ func (j *judge) simple(p part) flow {
 		return j.ordinary(p, program{role: roleAny})
 	}
 	base := p.name()
+	p.shell = p.shell && name.value == base // ./cd is a program
 	if p.at.protected() && !readsOnly(base) {
 		for _, dir := range p.at.dirs {
 			j.touch(dir, roleAny, false)
@@ -87,7 +88,7 @@ func (j *judge) simple(p part) flow {
 		}
 		j.ordinary(p, program{role: roleAny})
 		if base == "popd" || base == "source" || base == "." {
-			return flow{place{lost: true}, p.at}
+			return flow{anywhere, p.at}
 		}
 		return stay(p.at)
 	}
@@ -128,11 +129,11 @@ func (j *judge) chdir(p part) flow {
 		for _, w := range args {
 			j.path(w, roleLook, p.at)
 		}
-		return flow{place{lost: true}, p.at}
+		return flow{anywhere, p.at}
 	}
 	j.path(args[0], roleLook, p.at)
 	if j.moves++; j.moves > maxMoves {
-		return flow{place{lost: true}, p.at}
+		return flow{anywhere, p.at}
 	}
 	to := place{lost: p.at.lost}
 	for _, dir := range p.at.dirs {
@@ -156,7 +157,7 @@ func (j *judge) eval(p part) flow {
 		if !w.literal {
 			p.why = "eval runs text that is known only then"
 			j.ordinary(p, program{role: roleAny})
-			return flow{place{lost: true}, p.at}
+			return flow{anywhere, p.at}
 		}
 		texts = append(texts, w.value)
 	}

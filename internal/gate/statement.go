@@ -16,6 +16,9 @@ type place struct {
 	lost bool     // or anywhere
 }
 
+// anywhere is a place that nobody knows. Absolute paths are judged all the same.
+var anywhere = place{dirs: []string{""}, lost: true}
+
 // or is one place or another.
 func (p place) or(q place) place {
 	out := place{lost: p.lost || q.lost, dirs: slices.Clone(p.dirs)}

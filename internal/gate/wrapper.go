@@ -233,7 +233,7 @@ func (j *judge) found(p part, words []word, option word) {
 	}
 	in := p.inner(inner)
 	if option.is("-execdir", "-okdir") {
-		in.at = place{lost: true}
+		in.at = anywhere
 	}
 	j.simple(in)
 }
