@@ -2,7 +2,6 @@ package modelserver
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -324,9 +323,8 @@ func TestCountTokens(t *testing.T) {
 
 // What no format has is refused, and every request is recorded and logged.
 func TestElsewhere(t *testing.T) {
-	var recorded []Recorded
-	var entries []Entry
-	srv := serve(t, story, Options{Record: func(r Recorded) { recorded = append(recorded, r) }, Log: func(e Entry) { entries = append(entries, e) }})
+	recorded, logged := make(chan Recorded, 1), make(chan Entry, 1)
+	srv := serve(t, story, Options{Record: func(r Recorded) { recorded <- r }, Log: func(e Entry) { logged <- e }})
 	for _, c := range []struct{ method, path string }{
 		{"GET", "/"}, {"GET", "/v1/messages"}, {"PUT", "/v1/messages"}, {"POST", "/v1/embeddings"}, {"POST", "/model//invoke"},
 		{"POST", "/v1beta/models/m:embedContent"}, {"POST", "/v1/projects/p/locations/l/publishers/google/models/m:rawPredict"},
@@ -343,24 +341,23 @@ func TestElsewhere(t *testing.T) {
 		if res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s %s: %d", c.method, c.path, res.StatusCode)
 		}
+		if r := <-recorded; r.Method != c.method || r.Path != c.path || string(r.Body) != "body" {
+			t.Errorf("recorded: %+v", r)
+		}
+		if e := <-logged; e.Method != c.method || e.Path != c.path || e.Refused != "no such path" || e.Status != 404 || e.Format != "" {
+			t.Errorf("logged: %+v", e)
+		}
 	}
 	k := talkers[0].talk(srv.URL)
 	k.tell("go")
-	if _, err := k.ask(context.Background(), true); err != nil {
+	if _, err := k.ask(soon(t), true); err != nil {
 		t.Fatal(err)
 	}
-	srv.Close() // every handler has ended now
-	if len(recorded) != 8 || len(entries) != 8 {
-		t.Fatalf("%d recorded, %d logged", len(recorded), len(entries))
-	}
-	last := recorded[7]
+	last := <-recorded
 	if last.Method != "POST" || last.Path != "/v1/messages" || last.Header.Get("X-Api-Key") != "k" || !strings.Contains(string(last.Body), `"max_tokens":100`) || last.At.IsZero() {
-		t.Errorf("%+v", last)
+		t.Errorf("recorded: %+v", last)
 	}
-	if e := entries[0]; e.Refused != "no such path" || e.Status != 404 || e.Format != "" {
-		t.Errorf("%+v", e)
-	}
-	if e := entries[7]; e.Refused != "" || e.Status != 200 || e.Format != "anthropic" || e.Answer != 1 {
-		t.Errorf("%+v", e)
+	if e := <-logged; e.Refused != "" || e.Status != 200 || e.Format != "anthropic" || e.Answer != 1 || e.Path != "/v1/messages" {
+		t.Errorf("logged: %+v", e)
 	}
 }
