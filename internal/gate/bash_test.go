@@ -42,7 +42,7 @@ func deeds(t *testing.T, commands []string) []deed {
 	if err != nil {
 		t.Fatal("this compares with bash, and there is none: ", err)
 	}
-	base := t.TempDir()
+	base := filepath.Join(t.TempDir(), "1/2/3/4/5/6/7/8") // deep, so that no cd .. leads out of it
 	for n := range commands {
 		if err := os.MkdirAll(filepath.Join(base, strconv.Itoa(n+1), "work", "sub"), 0o700); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package gate
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // This file reads the small languages of sed, awk and tar's options far enough to see whether a program only does text.
@@ -57,15 +58,20 @@ func (j *judge) sed(p part) flow {
 	return stay(p.at)
 }
 
+// lazily compiles an expression when it is first needed: most runs never need it.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // sedClass is a bracket expression that every sed reads alike.
 const sedClass = `\[\^?(?:\[:\w+:\]|[^\[\]^/\n\\])(?:\[:\w+:\]|[^\[\]/\n\\])*\]`
 
 const sedPattern = `/(?:[^/\\\n\[]|\\.|` + sedClass + `)*/I?`
 
 // sedAddress is what may stand before a command.
-var sedAddress = regexp.MustCompile(`^\s*(?:(?:\d+(?:~\d+)?|\$|` + sedPattern + `)(?:\s*,\s*(?:[+~]?\d+|\$|` + sedPattern + `))?)?\s*!?\s*`)
+var sedAddress = lazily(`^\s*(?:(?:\d+(?:~\d+)?|\$|` + sedPattern + `)(?:\s*,\s*(?:[+~]?\d+|\$|` + sedPattern + `))?)?\s*!?\s*`)
 
-var sedBrackets = regexp.MustCompile(`^` + sedClass)
+var sedBrackets = lazily(`^` + sedClass)
 
 // onlyText says whether an sed script neither runs nor reads nor writes anything but its text.
 func onlyText(s string) bool {
@@ -74,7 +80,7 @@ func onlyText(s string) bool {
 		if s == "" {
 			return true
 		}
-		s = s[len(sedAddress.FindString(s)):]
+		s = s[len(sedAddress().FindString(s)):]
 		if s == "" {
 			return false
 		}
@@ -128,7 +134,7 @@ func substitution(s string) (rest string, ok bool) {
 				return s[i+1:], true
 			}
 		case s[i] == '[' && seen == 0:
-			class := sedBrackets.FindString(s[i:])
+			class := sedBrackets().FindString(s[i:])
 			if class == "" || strings.IndexByte(class, delimiter) >= 0 {
 				return "", false // programs do not agree where it ends
 			}
@@ -139,7 +145,7 @@ func substitution(s string) (rest string, ok bool) {
 }
 
 // awkActs are the ways in which an awk program does more than text.
-var awkActs = regexp.MustCompile(`system|getline|@|ARG|print[^;}\n]*>|close\s*\(|fflush`)
+var awkActs = lazily(`system|getline|@|ARG|print[^;}\n]*>|close\s*\(|fflush`)
 
 // awk judges awk.
 func (j *judge) awk(p part) flow {
@@ -160,7 +166,7 @@ func (j *judge) awk(p part) flow {
 			return j.ordinary(p, program{role: roleAny})
 		default:
 			text = i
-			if said := strings.ReplaceAll(w.value, "||", ""); !w.literal && w.glob == 0 || strings.Contains(said, "|") || awkActs.MatchString(said) {
+			if said := strings.ReplaceAll(w.value, "||", ""); !w.literal && w.glob == 0 || strings.Contains(said, "|") || awkActs().MatchString(said) {
 				p.why = "its program may run programs or write files"
 			}
 		}
