@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"unicode"
@@ -82,6 +83,18 @@ func reason(err error) error {
 		return errors.New("it is reached by a link that leads out of its place")
 	}
 	return err
+}
+
+// Upward lists the folders from one up to another that it is in, or only itself if it is in no such folder.
+func Upward(folder, top string) []string {
+	list := []string{folder}
+	if rel, err := filepath.Rel(top, folder); top == "" || err != nil || !filepath.IsLocal(rel) {
+		return list
+	}
+	for at := filepath.Clean(folder); at != filepath.Clean(top); list = append(list, at) {
+		at = filepath.Dir(at)
+	}
+	return list
 }
 
 // Name shows a path on one line, whatever is in it.

@@ -70,6 +70,22 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestUpward(t *testing.T) {
+	for _, tt := range []struct{ folder, top, want string }{
+		{"/r/a/b", "/r", "/r/a/b /r/a /r"},
+		{"/r/a/b/", "/r/", "/r/a/b/ /r/a /r"},
+		{"/r", "/r", "/r"},
+		{"/r/a", "", "/r/a"},
+		{"/r/a", "/s", "/r/a"},
+		{"/r", "/r/a", "/r"},
+		{"/a/b", "/", "/a/b /a /"},
+	} {
+		if got := strings.Join(Upward(tt.folder, tt.top), " "); got != tt.want {
+			t.Errorf("from %s to %s: %s, want %s", tt.folder, tt.top, got, tt.want)
+		}
+	}
+}
+
 func TestName(t *testing.T) {
 	for in, want := range map[string]string{
 		"/a/b c.md":   "/a/b c.md",

@@ -57,7 +57,7 @@ func (s *search) inRepository(kind string, in []string, visit func(at place, e o
 		return
 	}
 	s.looks, s.found = maxLooks, 0
-	folders := upward(s.options.Workspace, s.options.Top)
+	folders := plain.Upward(s.options.Workspace, s.options.Top)
 	top := folders[len(folders)-1]
 	root, err := os.OpenRoot(top)
 	if err != nil {
@@ -91,21 +91,6 @@ func (s *search) inHome(kind string, in []string, visit func(at place, e os.DirE
 		s.visit(place{root: root, sub: ".", ours: true, kin: homes}, visit)
 		root.Close()
 	}
-}
-
-// upward lists the folders from one up to another that it is in; only itself if it is not.
-func upward(folder, top string) []string {
-	list := []string{folder}
-	if top == "" {
-		return list
-	}
-	if rel, err := filepath.Rel(top, folder); err != nil || !filepath.IsLocal(rel) {
-		return list
-	}
-	for at := filepath.Clean(folder); at != filepath.Clean(top); list = append(list, at) {
-		at = filepath.Dir(at)
-	}
-	return list
 }
 
 // homes are the user's own folders of a kind.
