@@ -18,11 +18,11 @@ const module = "github.com/sluice-dev/sluice"
 // its imports allow: on floor 0 if it needs nothing of ours, on floor 1 if it works on events, on floor 2 if it runs
 // something, on floor 3 only if it puts things together.
 var floors = [][]string{
-	{"internal/wire"}, // the ground: JSON text, before it means anything
-	{"event", "internal/script", "internal/proc", "internal/config"},                     // floor 0
-	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git"}, // floor 1
-	{"internal/tool"},                          // still floor 1: tools say what they need in the gate's words
-	{"internal/agent", "internal/modelserver"}, // floor 2
+	{"internal/wire", "internal/spell", "internal/plain"},                                                   // the ground: text, before it means anything
+	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config"},  // floor 0
+	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret"}, // floor 1
+	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words
+	{"internal/agent", "internal/modelserver", "internal/mcp"}, // floor 2
 	{"internal/cli"},
 	{"cmd/sluice"},
 }
@@ -32,16 +32,18 @@ var outside = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"journal"},
 	"github.com/spf13/cobra":       {"internal/cli"},
 	"golang.org/x/term":            {"internal/cli"},
-	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool"},
+	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool", "internal/sandbox", "internal/cli"},
 
-	"github.com/goccy/go-yaml":               {"internal/script"},
-	"github.com/pelletier/go-toml/v2":        {"internal/config"},
-	"github.com/anthropics/anthropic-sdk-go": {"internal/provider"},
-	"github.com/aws/aws-sdk-go-v2":           {"internal/provider", "internal/modelserver"},
-	"golang.org/x/oauth2":                    {"internal/provider"},
-	"mvdan.cc/sh/v3/syntax":                  {"internal/gate"},
-	"github.com/bmatcuk/doublestar/v4":       {"internal/gate", "internal/tool"},
-	"github.com/aymanbagabas/go-udiff":       {"internal/tool", "internal/git"},
+	"github.com/goccy/go-yaml":                 {"internal/script", "internal/skill"},
+	"github.com/pelletier/go-toml/v2":          {"internal/config"},
+	"github.com/anthropics/anthropic-sdk-go":   {"internal/provider"},
+	"github.com/aws/aws-sdk-go-v2":             {"internal/provider", "internal/modelserver"},
+	"golang.org/x/oauth2":                      {"internal/provider"},
+	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/cli"},
+	"github.com/modelcontextprotocol/go-sdk":   {"internal/mcp"},
+	"mvdan.cc/sh/v3/syntax":                    {"internal/gate"},
+	"github.com/bmatcuk/doublestar/v4":         {"internal/gate", "internal/tool"},
+	"github.com/aymanbagabas/go-udiff":         {"internal/tool", "internal/git"},
 }
 
 // pure packages have no clock, file, network or context of their own.
