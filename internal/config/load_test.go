@@ -435,3 +435,53 @@ func TestExpand(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// While somebody swaps the file, what is judged is what is read: at no moment does a content count that was not trusted.
+func TestSwappedWhileLoading(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.project, `mode = "auto_edit"`)
+	w.trustProject()
+	good, evil := filepath.Join(w.dir, "repo/good"), filepath.Join(w.dir, "repo/evil")
+	done := make(chan struct{})
+	swapped := make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			from, text := good, `mode = "auto_edit"`
+			if i%2 == 0 {
+				from, text = evil, `mode = "yolo"`
+			}
+			err := os.WriteFile(from, []byte(text), 0o600)
+			if err == nil {
+				err = os.Rename(from, w.project)
+			}
+			select {
+			case <-done:
+				swapped <- err
+				return
+			default:
+			}
+			if err != nil {
+				swapped <- err
+				return
+			}
+		}
+	}()
+	seen := map[string]int{}
+	for i := 0; i < 5000 && (i < 300 || len(seen) < 2); i++ {
+		l, err := w.load(Flags{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[l.Mode]++
+		if l.Mode == "yolo" || l.Trusted != (l.Mode == "auto_edit") {
+			t.Fatalf("%s, trusted: %v", l.Mode, l.Trusted)
+		}
+	}
+	close(done)
+	if err := <-swapped; err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 2 {
+		t.Errorf("nothing was swapped: %v", seen)
+	}
+}

@@ -354,3 +354,64 @@ func FuzzFront(f *testing.F) {
 		}
 	})
 }
+
+// While somebody swaps the file for a link, nothing is read through the link.
+func TestSwappedWhileReading(t *testing.T) {
+	o := ways(t, map[string]string{
+		"secret/SKILL.md":                md("description: secret") + "secret",
+		"repo/.sluice/skills/x/SKILL.md": about("x"),
+	})
+	list, problems := Find(o)
+	if len(list) != 1 || len(problems) > 0 {
+		t.Fatal(list, problems)
+	}
+	good, link := filepath.Join(o.Top, "good"), filepath.Join(o.Top, "link")
+	done := make(chan struct{})
+	swapped := make(chan error, 1)
+	go func() {
+		for {
+			err := os.Symlink("../../../../secret/SKILL.md", link)
+			if err == nil {
+				err = os.Rename(link, list[0].Location)
+			}
+			if err == nil {
+				err = os.WriteFile(good, []byte(about("x")), 0o600)
+			}
+			if err == nil {
+				err = os.Rename(good, list[0].Location)
+			}
+			select {
+			case <-done:
+				swapped <- err
+				return
+			default:
+			}
+			if err != nil {
+				swapped <- err
+				return
+			}
+		}
+	}()
+	read, refused := 0, 0
+	for i := 0; i < 20000 && (i < 300 || read == 0 || refused == 0); i++ {
+		text, err := list[0].Text()
+		if strings.Contains(text, "secret") {
+			t.Fatal("it was read through the link")
+		}
+		if err == nil {
+			read++
+		} else {
+			refused++
+		}
+		if again, _ := Find(o); len(again) == 1 && again[0].Description != "x" {
+			t.Fatalf("it was found through the link: %v", again)
+		}
+	}
+	close(done)
+	if err := <-swapped; err != nil {
+		t.Fatal(err)
+	}
+	if read == 0 || refused == 0 {
+		t.Errorf("nothing was swapped: %d read, %d refused", read, refused)
+	}
+}

@@ -92,6 +92,10 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
+	nested := []Skill{{Name: "outer", Dir: "/s/outer"}, {Name: "inner", Dir: "/s/outer/x/inner"}, {Name: "nowhere"}}
+	if owner, rel, _ := Owner("/s/outer/x/inner/f", nested); owner != &nested[1] || rel != "f" {
+		t.Errorf("one skill in another: %v %s", owner, rel)
+	}
 	if _, _, ok := Owner(".sluice/skills/a/SKILL.md", list); ok {
 		t.Error("a path that is not absolute has an owner")
 	}
