@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-dev/sluice/fold"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/skill"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -48,6 +49,8 @@ type Config struct {
 	Answer time.Duration // how long an answer may take; 0: for ever
 
 	Depth      int                       // how deep sub-agents may be nested; 0: there are none
+	Workspace  string                    // the folder it works in
+	Skills     []skill.Skill             // that may be loaded
 	Roles      []Role                    // that a sub-agent may be given
 	NewSession func() string             // names a sub-agent's session
 	Check      func(answer string) error // says what is wrong with a final answer, if set
@@ -104,6 +107,7 @@ type shared struct {
 	children int               // sub-agents so far
 	started  bool              // a message was answered
 	denials  int
+	denied   string // why the first of them was
 	spent    meter
 }
 
@@ -119,6 +123,9 @@ func newSession(sh *shared, cfg Config) *Session {
 	s := &Session{shared: sh, cfg: cfg, tools: map[string]tool.Tool{}}
 	for _, t := range cfg.Tools {
 		s.add(t)
+	}
+	if len(cfg.Skills) > 0 {
+		s.add(invoke{cfg.Skills})
 	}
 	if cfg.Depth > 0 {
 		s.add(task{s})

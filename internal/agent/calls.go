@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type call struct {
 	passed []gate.Access   // what the gate was asked about
 	open   <-chan answered // its question, until that is settled
 	ended  bool
-	result string // what came of it, for the loop detector and the weight of the next request
+	bug    *Verdict // it could not even be planned: the tool panicked
+	result string   // what came of it, for the loop detector and the weight of the next request
 }
 
 // read makes a call of what the model said. It is planned here only for its title; what is planned counts when it is done.
@@ -39,7 +41,14 @@ func (r *reply) read(id string, told event.ToolCalled) *call {
 }
 
 // plan reads the arguments. What is not a JSON object is never mended.
-func (c *call) plan() (tool.Plan, error) {
+func (c *call) plan() (_ tool.Plan, err error) {
+	c.bug = nil
+	defer func() {
+		if p := recover(); p != nil {
+			c.bug = new(panicked(p))
+			err = errors.New(c.bug.Reason)
+		}
+	}()
 	if in := strings.TrimSpace(string(c.told.Input)); !strings.HasPrefix(in, "{") {
 		return tool.Plan{}, errors.New("the arguments are not a JSON object")
 	}
@@ -189,7 +198,7 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 	var p tool.Plan
 	for tries := 0; ; tries++ {
 		if v := r.settle(ctx, c); v != nil || c.ended {
-			return v
+			return cmp.Or(v, c.bug)
 		}
 		if ctx.Err() != nil {
 			r.cancel([]*call{c}, Ended(ctx).Reason)
@@ -198,7 +207,7 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 		var err error
 		if p, err = c.plan(); err != nil {
 			r.fail(c, err)
-			return nil
+			return c.bug
 		}
 		if slices.Equal(c.passed, p.Access) {
 			break
@@ -233,6 +242,7 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 	case result.Error != "":
 		r.emitEnd(c, event.ToolFailed(end))
 	default:
+		r.noticeSkill(c)
 		r.emitEnd(c, event.ToolDone(end))
 	}
 	if r.cfg.After != nil {
@@ -286,7 +296,9 @@ func (r *reply) cancel(calls []*call, why string) {
 // deny ends a call that may not pass.
 func (r *reply) deny(c *call, said event.Body, why string) {
 	r.mu.Lock()
-	r.denials++
+	if r.denials++; r.denials == 1 {
+		r.denied = why
+	}
 	r.mu.Unlock()
 	r.emitOf(c.id, said)
 	r.emitEnd(c, event.ToolDenied(r.end(c, time.Time{}, tool.Result{Error: why})))

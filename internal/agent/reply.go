@@ -46,12 +46,18 @@ func (s *Session) begin(ctx context.Context, m event.Message) *reply {
 
 // answer answers the message, and says that it did.
 func (r *reply) answer(ctx context.Context, m event.Message) Verdict {
-	source := m.Source
-	if source == "" {
-		source = "client"
+	if m.Source == "" {
+		m.Source = "client"
 	}
+	m, used, err := r.expand(m)
 	attached, problems := attach(m.Files)
-	r.emit(event.Prompt{ID: r.prompt, Text: m.Text, Files: m.Files, Attached: attached, Source: source})
+	if err != nil {
+		problems = append(problems, err)
+	}
+	r.emit(event.Prompt{ID: r.prompt, Text: m.Text, Files: m.Files, Attached: attached, Source: m.Source})
+	if used != nil {
+		r.emit(event.SkillLoaded{Name: used.Name, Location: used.Location})
+	}
 	for _, err := range problems {
 		r.emit(event.Notice{Text: err.Error(), Prompt: r.prompt})
 	}
@@ -59,7 +65,7 @@ func (r *reply) answer(ctx context.Context, m event.Message) Verdict {
 	v, sound := r.run(ctx)
 	v.Usage, v.Cost = r.usage, r.cost
 	r.mu.Lock()
-	v.Denials = r.denials
+	v.Denials, v.Denied = r.denials, r.denied
 	r.mu.Unlock()
 	if !sound {
 		return v

@@ -24,6 +24,7 @@ type Role struct {
 	Provider    string
 	Model       string
 	Price       provider.Price
+	Gate        *gate.Gate // with further rules; nil: the parent's
 }
 
 // task is the tool that starts a sub-agent.
@@ -132,6 +133,9 @@ func (s *Session) child(role Role) *Session {
 	cfg := s.cfg
 	cfg.Depth--
 	cfg.Check = nil
+	if role.Gate != nil {
+		cfg.Gate = role.Gate
+	}
 	if role.System != "" {
 		cfg.System = role.System
 	}

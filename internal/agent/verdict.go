@@ -16,7 +16,8 @@ type Verdict struct {
 	Reason  string // one sentence; empty if it is done
 	Class   string // as [event.RunEnd] has it
 	Code    string
-	Denials int // calls of the session that were denied
+	Denials int    // calls of the session that were denied
+	Denied  string // why the first of them was
 	Usage   event.Usage
 	Cost    event.Cost
 }

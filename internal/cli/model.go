@@ -124,7 +124,7 @@ func serve(ctx context.Context, s IO, f serveFlags, file string) error {
 		defer out.Close()
 		o.Record = recorder(out, s)
 	}
-	ctx, stop := signal.NotifyContext(ctx, stopSignals...)
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.addr)
 	if err != nil {

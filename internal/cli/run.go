@@ -7,31 +7,29 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluice-dev/sluice/dialect"
-	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/config"
 )
 
 // runOptions are the flags of a run.
 type runOptions struct {
-	model, baseURL, thinking   string
-	maxTokens, turns, rounds   int
-	retries                    int
+	flags   config.Flags // those that the configuration has too
+	profile string       // --agent
+	checks  *checks
+
+	baseURL                    string
+	maxTokens, rounds, depth   int
 	retryFor, idle             time.Duration
-	mode, onAsk                string
-	allow, ask, deny           []string
-	answerIn                   time.Duration
+	onAsk                      string
 	deniedOK                   bool
 	format                     string
 	workspace, session, resume string
-	system                     string
-	promptFile                 string
+	system, promptFile         string
 	files                      []string
 	ephemeral                  bool
-	timeout, stall             time.Duration
-	budget                     agent.Budget
-	depth                      int
-	checks                     *checks
+	requireMCP                 []string
 }
 
 func runCommand(io IO) *cobra.Command {
@@ -54,26 +52,27 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
   sluice run --model anthropic/claude-sonnet-5-5 --allow 'bash(go test *)' --mode auto_edit "fix the failing test"
   git diff | sluice run --format aictrl "review this" > review.ndjson`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.flags.Keys = changed(cmd.Flags())
 			if err := o.check(); err != nil {
 				return err
 			}
 			return exitWith(o.run(cmd.Context(), io, args))
 		},
 	}
-	f := cmd.Flags()
-	f.StringVarP(&o.model, "model", "m", "", "provider/name of the model")
+	f, c, d := cmd.Flags(), &o.flags.Config, config.Defaults()
+	f.StringVarP(&c.Model, "model", "m", "", "provider/name of the model")
 	f.StringVar(&o.baseURL, "base-url", "", "address of the provider's server")
-	f.StringVar(&o.thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
+	f.StringVar(&c.Thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
 	f.IntVar(&o.maxTokens, "max-tokens", 0, "tokens of one answer (0: the model's usual)")
-	f.IntVar(&o.turns, "max-turns", 200, "answers of the model, at most (0: no limit)")
+	f.IntVar(&c.MaxTurns, "max-turns", d.MaxTurns, "answers of the model, at most (0: no limit)")
 	f.IntVar(&o.rounds, "max-tool-rounds", 0, "rounds of tool calls, at most (0: no limit)")
-	f.IntVar(&o.retries, "retries", 8, "how often a request is sent again")
+	f.IntVar(&c.Retries, "retries", d.Retries, "how often a request is sent again")
 	f.DurationVar(&o.retryFor, "retry-for", 10*time.Minute, "how long a request is sent again")
 	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long the model's server may be silent in the middle of an answer")
-	f.StringVar(&o.mode, "mode", "", "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
-	f.StringArrayVar(&o.allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
-	f.StringArrayVar(&o.ask, "ask", nil, "ask about; may be repeated")
-	f.StringArrayVar(&o.deny, "deny", nil, "never let pass, in no mode; may be repeated")
+	f.StringVar(&c.Mode, "mode", d.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
+	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
+	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
+	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
 	f.StringVar(&o.onAsk, "on-ask", "deny", "when a question comes up: deny (the call, and go on), fail (the run)")
 	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
 	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
@@ -84,17 +83,31 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.StringVar(&o.promptFile, "prompt-file", "", "file with the prompt")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "file to go with the prompt: text or an image; may be repeated")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no journal after the run")
-	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time (0: never)")
-	f.DurationVar(&o.stall, "stall", 0, "end the run when nothing happened for this time (0: never)")
-	f.IntVar(&o.budget.Calls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
-	f.Int64Var(&o.budget.Tokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
-	f.Float64Var(&o.budget.Cost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
+	f.DurationVar((*time.Duration)(&c.Timeout), "timeout", 0, "end the run after this time (0: never)")
+	f.DurationVar((*time.Duration)(&c.Stall), "stall", 0, "end the run when nothing happened for this time (0: never)")
+	f.IntVar(&c.Limits.MaxToolCalls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
+	f.Int64Var(&c.Limits.MaxTotalTokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
+	f.Float64Var(&c.Limits.MaxCost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
 	f.IntVar(&o.depth, "max-depth", 3, "how deep sub-agents may be nested (0: none)")
+	f.StringVar(&o.profile, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
+	f.StringArrayVar(&o.requireMCP, "require-mcp", nil, "MCP server that must answer; may be repeated")
+	f.StringVar(&c.Sandbox, "sandbox", d.Sandbox, "walls around commands: auto (what the machine has), require (all of them), off")
+	f.BoolVar(&c.Network, "network", d.Network, "commands in the sandbox may use the network")
 	f.StringVar(&o.checks.schemaFile, "output-schema", "", "file with a JSON Schema that the final answer must fit")
 	f.StringArrayVar(&o.checks.requireTools, "require-tool", nil, "tool that must be there and be called; may be repeated")
 	f.StringVar(&o.checks.verify, "verify", "", "command that must succeed when the agent is done")
 	f.BoolVar(&o.checks.expectChange, "expect-change", false, "something must have changed in the git work tree")
 	return cmd
+}
+
+// changed lists the keys of the configuration whose flags were given.
+func changed(f *pflag.FlagSet) (keys []string) {
+	f.Visit(func(f *pflag.Flag) {
+		if key, ok := config.KeyOf("--" + f.Name); ok {
+			keys = append(keys, key)
+		}
+	})
+	return keys
 }
 
 // exitWith makes an error of an exit code: everything has been said.
@@ -128,23 +141,24 @@ func (o runOptions) check() error {
 			return bad("format", o.format, append([]string{"text"}, dialect.Names()...)...)
 		}
 	}
-	for flag, n := range map[string]int{"max-tokens": o.maxTokens, "max-turns": o.turns, "max-tool-rounds": o.rounds, "retries": o.retries, "max-tool-calls": o.budget.Calls, "max-total-tokens": int(o.budget.Tokens), "max-depth": o.depth} {
+	for flag, n := range map[string]int{"max-tokens": o.maxTokens, "max-tool-rounds": o.rounds, "max-depth": o.depth} {
 		if n < 0 {
 			return hinted{fmt.Errorf("--%s %d: it cannot be negative", flag, n), "sluice run --help"}
 		}
 	}
-	for flag, d := range map[string]time.Duration{"retry-for": o.retryFor, "idle": o.idle, "timeout": o.timeout, "stall": o.stall} {
+	for flag, d := range map[string]time.Duration{"retry-for": o.retryFor, "idle": o.idle} {
 		if d < 0 {
 			return hinted{fmt.Errorf("--%s %s: it cannot be negative", flag, d), "sluice run --help"}
 		}
+	}
+	if err := config.Check(o.flags); err != nil {
+		return hinted{err, "sluice run --help"}
 	}
 	if o.resume != "" && (o.session != "" || o.ephemeral) {
 		return hinted{errors.New("--resume goes on with a session that is kept, under its own name: neither --session-id nor --ephemeral go with it"), "sluice run --help"}
 	}
 	return either(
-		one("mode", o.mode, "", "default", "auto_edit", "yolo"),
 		one("on-ask", o.onAsk, "deny", "fail"),
-		one("thinking", o.thinking, "", "off", "low", "medium", "high"),
 		checkSession(o.session),
 	)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/proc"
-	"github.com/sluice-dev/sluice/internal/provider"
 )
 
 // A runner is one run of the agent, from the first line to the exit code.
@@ -26,12 +25,19 @@ type runner struct {
 	began time.Time
 	stop  func(*agent.Cause) // ends the run; the first cause counts
 	line  *timeline
+	begun chan struct{} // closed when line is set
 	group proc.Group
-	cfg   config.Config
-	was   event.RunStarted // how the session was begun, if it is resumed
-	home  string           // folder of the session
-	price provider.Price
-	tree  worktree
+	cfg   config.Loaded
+	gear  equipment
+
+	mode, thinking string // by the configuration, and so on
+	turns, retries int
+	timeout, stall time.Duration
+	budget         agent.Budget
+
+	was  event.RunStarted // how the session was begun, if it is resumed
+	home string           // folder of the session
+	tree worktree
 }
 
 // run does the run and returns its exit code. It returns as soon as the stream has its end, or when somebody insists.
@@ -39,7 +45,7 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 	debug.SetGCPercent(100) // unlike a reader, an agent lives long beside others and should be small
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &runner{runOptions: o, io: io, began: time.Now(), stop: func(c *agent.Cause) { cancel(c) }}
+	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), stop: func(c *agent.Cause) { cancel(c) }}
 	force, release := r.watchSignals()
 	defer release()
 	done := make(chan int, 1)
@@ -53,15 +59,27 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 		select {
 		case code = <-done:
 		case <-time.After(time.Second):
+			r.giveUp(agent.Ended(ctx))
 		}
 		return code
+	}
+}
+
+// giveUp ends the run for a reader who does not read: the journal has its end, and stderr.
+func (r *runner) giveUp(v agent.Verdict) {
+	select {
+	case <-r.begun:
+		end := r.end(v)
+		r.line.close(end)
+		r.complain(end)
+	default: // there is nothing to end
 	}
 }
 
 // watchSignals ends the run at the first signal. The second gives its exit code.
 func (r *runner) watchSignals() (force <-chan int, release func()) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, stopSignals...)
+	signal.Notify(signals, stopSignals()...)
 	again := make(chan int, 1)
 	over := make(chan struct{})
 	go func() {
@@ -94,6 +112,8 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	show := r.show()
 	r.past(func(e event.Event) { recall(show, e) })
 	r.line = newTimeline(r.session, w, show, r.stop)
+	close(r.begun)
+	defer watchReader(r.io.Out, func() { r.stop(left) })()
 	if r.timeout > 0 {
 		var release context.CancelFunc
 		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &agent.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
@@ -176,6 +196,16 @@ func misuse(err error) agent.Verdict {
 
 // finish leaves nothing behind, gives the stream its end, and says on stderr what went wrong.
 func (r *runner) finish(v agent.Verdict) int {
+	end := r.line.finish(r.end(v))
+	if c := r.line.stage.failed; c != nil && end.Outcome == event.Done {
+		end.Outcome, end.Reason, end.Code = c.Outcome, c.Reason, c.Code // the journal knows better, but nobody was shown that
+	}
+	r.complain(end)
+	return exitCode(end)
+}
+
+// end leaves nothing behind, and makes the run's end of the verdict.
+func (r *runner) end(v agent.Verdict) event.RunEnd {
 	killed := r.group.Close()
 	end := event.RunEnd{
 		Outcome: v.Outcome, Reason: v.Reason, Class: v.Class, Code: v.Code, Usage: v.Usage, Cost: v.Cost, Denials: v.Denials,
@@ -183,14 +213,16 @@ func (r *runner) finish(v agent.Verdict) int {
 	}
 	if end.Outcome == event.Done && end.Denials > 0 && !r.deniedOK {
 		end.Outcome = event.Denied
-		end.Reason = fmt.Sprintf("%d of its calls were denied", end.Denials)
-		if end.Denials == 1 {
-			end.Reason = "one of its calls was denied"
+		end.Reason = "one of its calls was denied: " + v.Denied
+		if end.Denials > 1 {
+			end.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", end.Denials, v.Denied)
 		}
 	}
-	r.line.finish(end)
+	return end
+}
+
+func (r *runner) complain(end event.RunEnd) {
 	if end.Outcome != event.Done {
 		fmt.Fprintf(r.io.Err, "sluice: %s: %s\n", end.Outcome, oneLine(end.Reason))
 	}
-	return exitCode(end)
 }

@@ -21,11 +21,6 @@ func (r *runner) prepare() (*journal.Writer, error) {
 	if r.session == "" {
 		r.session = newSession()
 	}
-	if path, err := config.Path(os.Getenv); err == nil {
-		if r.cfg, err = config.Read(path); err != nil {
-			return nil, hinted{err, "mend or remove the file"}
-		}
-	}
 	if r.ephemeral {
 		var err error
 		if r.home, err = os.MkdirTemp("", "sluice-"); err != nil {
@@ -131,6 +126,7 @@ func recall(show event.Sink, e event.Event) {
 	}
 }
 
+// enterWorkspace finds the folder to work in, and what is configured there.
 func (r *runner) enterWorkspace() (err error) {
 	if r.workspace, err = filepath.Abs(first(r.workspace, ".")); err == nil {
 		r.workspace, err = filepath.EvalSymlinks(r.workspace)
@@ -144,7 +140,7 @@ func (r *runner) enterWorkspace() (err error) {
 	if err != nil {
 		return hinted{err, "--workspace names the folder to work in"}
 	}
-	return nil
+	return r.configure()
 }
 
 // newSession makes a name: a UUID that sorts by time.

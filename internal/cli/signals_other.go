@@ -6,6 +6,6 @@ import "os"
 
 func ignoreSignals() {}
 
-var stopSignals = []os.Signal{os.Interrupt}
+func stopSignals() []os.Signal { return []os.Signal{os.Interrupt} }
 
 func signalCode(os.Signal) (code int, name string) { return 130, "an interrupt" }

@@ -33,14 +33,39 @@ func newTimeline(session string, w *journal.Writer, show event.Sink, stop func(*
 	return t
 }
 
-// finish ends the stream.
-func (t *timeline) finish(end event.RunEnd) {
-	rest, keep := t.book.shut(ended(end))
-	src := event.NewSource(t.session, t.src.Last(), keep, t.stage, time.Now)
+// finish ends the stream, and returns the end that was told.
+func (t *timeline) finish(end event.RunEnd) event.RunEnd {
+	rest, end := t.close(end)
 	for _, e := range rest {
-		e.Seq = 0
-		src.Emit(e)
+		t.stage.Put(e)
 	}
+	return end
+}
+
+// close writes down all that ends the stream before anybody is shown any of it: a reader may take his time. It returns what
+// is to be shown, and the end, which is another one if the journal breaks here. The second time there is nothing left to end.
+func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
+	rest, keep := t.book.shut(end)
+	src := event.NewSource(t.session, t.src.Last(), keep, nil, time.Now)
+	for i, e := range rest {
+		if _, last := event.AsRunEnd(e.Body); last {
+			e.Body = ended(end)
+		}
+		e.Seq = 0
+		told, err := src.Emit(e)
+		if err != nil {
+			src = event.NewSource(t.session, src.Last(), nil, nil, time.Now)
+			if end.Outcome == event.Done {
+				end.Outcome, end.Reason = event.Internal, err.Error()
+			}
+			if _, last := event.AsRunEnd(e.Body); last {
+				e.Body = ended(end)
+			}
+			told, _ = src.Emit(e)
+		}
+		rest[i] = told
+	}
+	return rest, end
 }
 
 // ended makes an event of a run's end.
@@ -91,12 +116,23 @@ func (b *book) Put(e event.Event) error {
 
 // shut takes the run's end and returns what is still to be told, and where to keep it. A journal that is broken cannot keep it;
 // it is told all the same.
-func (b *book) shut(end event.Body) (rest []event.Event, keep event.Sink) {
+func (b *book) shut(end event.RunEnd) (rest []event.Event, keep event.Sink) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil
+	}
 	b.closed = true
-	collect := func(e event.Event) { rest = append(rest, e) }
-	b.mender.Put(event.Event{Body: end}, collect)
+	collect := func(e event.Event) {
+		// A reply that nobody could end any more has not said why either.
+		if r, ok := e.Body.(event.ReplyFailed); ok && r.Inferred {
+			rest = append(rest, event.Event{Body: event.Error{
+				Code: end.Code, Class: end.Class, Name: "InternalError", Message: end.Reason, Retryable: new(false), Source: "agent", Prompt: r.Prompt,
+			}})
+		}
+		rest = append(rest, e)
+	}
+	b.mender.Put(event.Event{Body: ended(end)}, collect)
 	b.mender.Close(collect)
 	for i := range rest {
 		rest[i].At = time.Time{}
@@ -111,10 +147,14 @@ func (b *book) shut(end event.Body) (rest []event.Event, keep event.Sink) {
 type stage struct {
 	stop func(*agent.Cause)
 
-	busy atomic.Bool // somebody waits for the reader
-	mu   sync.Mutex
-	show event.Sink
+	busy   atomic.Bool // somebody waits for the reader
+	mu     sync.Mutex
+	show   event.Sink
+	failed *agent.Cause // why nothing is shown any more
 }
+
+// left is the cause of a run whose reader has gone.
+var left = &agent.Cause{Outcome: event.Cancelled, Reason: "the reader closed the pipe", Code: "141"}
 
 // Put shows the event.
 func (s *stage) Put(e event.Event) error {
@@ -128,11 +168,11 @@ func (s *stage) Put(e event.Event) error {
 	s.busy.Store(false)
 	if err != nil {
 		s.show = nil
-		cause := &agent.Cause{Outcome: event.Internal, Reason: "cannot write the stream: " + err.Error()}
+		s.failed = &agent.Cause{Outcome: event.Internal, Reason: "cannot write the stream: " + err.Error()}
 		if errors.Is(err, syscall.EPIPE) {
-			cause = &agent.Cause{Outcome: event.Cancelled, Reason: "the reader closed the pipe", Code: "141"}
+			s.failed = left
 		}
-		s.stop(cause)
+		s.stop(s.failed)
 	}
 	return nil
 }

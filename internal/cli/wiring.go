@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/skill"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -21,11 +24,26 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 	name, prov, model, nameErr := r.chooseModel()
 	rules, ruleErr := r.rules()
 	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
+	defer r.gear.release()
+	gearErr := r.equip(ctx)
+	for _, p := range r.gear.problems {
+		r.notice(p)
+	}
 	check, schemaErr := r.checks.answer()
-	session := agent.New(r.agent(ctx, name, prov, model, rules, check), r.line.src)
+	who, profileErr := r.gear.profile(r.profile)
+	if profileErr == nil && who.Name != "" {
+		name, prov, model, rules, ruleErr = r.play(who, name, prov, model, rules, ruleErr)
+	}
+	session := agent.New(r.agent(ctx, name, prov, model, who, rules, check), r.line.src)
 	specs := session.Tools()
-	r.line.src.Emit(event.Event{Body: catalog(specs)})
-	if err := either(nameErr, ruleErr, schemaErr); err != nil {
+	r.line.src.Emit(event.Event{Body: r.catalog(specs)})
+	for _, s := range r.gear.skills {
+		r.line.src.Emit(event.Event{Body: event.SkillFound{Name: s.Name, Description: s.Description, Version: s.Version, Location: s.Location}})
+	}
+	if ctx.Err() != nil {
+		return agent.Ended(ctx)
+	}
+	if err := either(nameErr, ruleErr, schemaErr, profileErr, gearErr); err != nil {
 		return misuse(err)
 	}
 	if err := r.checks.available(specs); err != nil {
@@ -54,39 +72,79 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 			v.Outcome, v.Reason = event.Unverified, oneLine(err.Error())
 		}
 	}
+	r.atEnd(v)
 	return v
 }
 
 // agent is what the agent is made of.
-func (r *runner) agent(ctx context.Context, name, prov, model string, rules []event.Rule, check func(string) error) agent.Config {
+func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.Profile, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
-	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, gate.Nobody{})
-	set := tool.Builtin(tool.Options{
-		Workspace: r.workspace, Spill: filepath.Join(r.home, "spill"), Group: &r.group,
+	policy := gate.Policy{Mode: r.mode, Rules: rules, Home: home}
+	g := gate.New(policy, gate.Nobody{})
+	o := tool.Options{
+		Workspace: r.workspace, Spill: r.spill(), Group: &r.group,
 		Hidden: func(target string) bool {
 			return g.Decide([]gate.Access{{Permission: "read", Target: target, Class: event.ClassInfo}}).Action == gate.Deny
 		},
-	})
-	for _, t := range r.io.Tools {
+	}
+	if r.gear.box != nil {
+		o.Sandbox = r.gear.box.Wrap
+	}
+	for _, s := range r.gear.skills {
+		o.Readable = append(o.Readable, s.Dir)
+	}
+	set := tool.Builtin(o)
+	for _, t := range slices.Concat(r.io.Tools, r.gear.tools()) {
 		set.Add(t)
 	}
-	price, _ := provider.Lookup(prov, model)
-	if p, ok := r.cfg.Prices[name]; ok {
-		price = provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
-	}
-	system := r.system
-	if system == "" {
-		system = agent.System(r.workspace, r.began)
+	tools := set.Tools()
+	if who.Tools != nil {
+		tools = slices.DeleteFunc(tools, func(t tool.Tool) bool { return !slices.Contains(who.Tools, t.Spec().Name) })
 	}
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
-		Provider: prov, Model: model, Profile: profile, System: system, Tools: set.Tools(), Gate: g, Price: price,
+		Provider: prov, Model: model, Profile: first(who.Name, profile), System: first(r.system, who.Prompt, agent.System(r.workspace, r.began)),
+		Tools: tools, Gate: g, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
-		After:    func(_ context.Context, c agent.Call, end event.ToolEnd) { r.checks.saw(c, end) },
+		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(policy),
+		Before: r.beforeTool,
+		After: func(ctx context.Context, c agent.Call, end event.ToolEnd) {
+			r.checks.saw(c, end)
+			r.afterTool(ctx, c, end)
+		},
 		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
 	}
 }
+
+// play takes on a profile: its model, if nobody named one, and its rules. One that the user does not trust allows nothing.
+func (r *runner) play(who skill.Profile, name, prov, model string, rules []event.Rule, err error) (string, string, string, []event.Rule, error) {
+	more, ruleErr := profileRules(who.Allow, who.Ask, who.Deny)
+	if who.Model != "" && (r.cfg.From["model"] == "default" || who.Trusted && !r.named()) {
+		var splitErr error
+		name = who.Model
+		prov, model, splitErr = provider.Split(name, slices.Collect(maps.Keys(r.cfg.Endpoints))...)
+		err = either(err, splitErr)
+	}
+	return name, prov, model, append(rules, more...), either(err, ruleErr)
+}
+
+// named says whether the command line or the environment names a model.
+func (r *runner) named() bool {
+	from := r.cfg.From["model"]
+	return strings.HasPrefix(from, "--") || strings.HasPrefix(from, "SLUICE_")
+}
+
+// price is what a model costs, by the user's word or by the table.
+func (r *runner) price(name, prov, model string) provider.Price {
+	if p, ok := r.cfg.Prices[name]; ok {
+		return provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
+	}
+	p, _ := provider.Lookup(prov, model)
+	return p
+}
+
+func (r *runner) spill() string { return filepath.Join(r.home, "spill") }
 
 // message is what the agent is asked.
 func (r *runner) message(ctx context.Context, args []string) (m event.Message, err error) {
@@ -108,7 +166,10 @@ const profile = "default"
 
 // chooseModel finds out which model it is. The names are told even if they are wrong.
 func (r *runner) chooseModel() (name, prov, model string, err error) {
-	name = first(r.model, os.Getenv("SLUICE_MODEL"), r.before(), r.cfg.Model)
+	name = r.cfg.Model
+	if !r.named() {
+		name = first(r.before(), name)
+	}
 	if name == "" {
 		var why string
 		name, why = provider.Choose(provider.Options{Endpoints: r.endpoints()})
@@ -157,26 +218,15 @@ func (r *runner) open(name string) (provider.Model, error) {
 	return provider.Retrying(m, p), nil
 }
 
-// rules are those that come with the face, then the user's, then the flags'.
+// rules are those that come with the face, then those of the configuration and the flags, in the order in which they count.
 func (r *runner) rules() ([]event.Rule, error) {
 	rules := gate.Defaults("native")
-	if r.mode == "" {
-		r.mode = first(r.cfg.Mode, gate.ModeDefault)
-	}
-	for _, list := range []struct {
-		action string
-		rules  []string
-	}{
-		{gate.Allow, r.cfg.Allow}, {gate.Ask, r.cfg.Ask}, {gate.Deny, r.cfg.Deny},
-		{gate.Allow, r.allow}, {gate.Ask, r.ask}, {gate.Deny, r.deny},
-	} {
-		for _, text := range list.rules {
-			rule, err := gate.ParseRule(list.action, text)
-			if err != nil {
-				return rules, hinted{err, "sluice run --help"}
-			}
-			rules = append(rules, rule)
+	for _, c := range r.cfg.Rules {
+		rule, err := gate.ParseRule(c.Action, c.Text)
+		if err != nil {
+			return rules, hinted{fmt.Errorf("%s: %w", c.From, err), "sluice run --help"}
 		}
+		rules = append(rules, rule)
 	}
 	return rules, nil
 }
@@ -189,10 +239,27 @@ func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStart
 	}
 }
 
-func catalog(specs []tool.Spec) event.Catalog {
+func (r *runner) catalog(specs []tool.Spec) event.Catalog {
 	c := event.Catalog{Tools: []event.CatalogTool{}, Skills: []event.CatalogSkill{}}
+	servers := map[string]string{}
+	for _, t := range r.gear.tools() {
+		if s, ok := t.(interface{ Server() string }); ok {
+			servers[t.Spec().Name] = s.Server()
+		}
+	}
 	for _, t := range specs {
-		c.Tools = append(c.Tools, event.CatalogTool{Name: t.Name, Source: "builtin"})
+		at := event.CatalogTool{Name: t.Name, Source: "builtin"}
+		if server, ok := servers[t.Name]; ok {
+			at.Source, at.Server = "mcp", server
+		}
+		c.Tools = append(c.Tools, at)
+	}
+	for _, s := range r.gear.skills {
+		at := event.CatalogSkill{Name: s.Name}
+		if s.Version != "" {
+			at.Version = new(s.Version)
+		}
+		c.Skills = append(c.Skills, at)
 	}
 	return c
 }

@@ -105,7 +105,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 
 // Defaults are in force where nobody says otherwise.
 func Defaults() Config {
-	return Config{Mode: "default", MaxTurns: 200, Retries: 8, Sandbox: "auto", Skills: true}
+	return Config{Mode: "default", MaxTurns: 200, Retries: 8, Sandbox: "off", Skills: true}
 }
 
 // Path is where the user's file is.

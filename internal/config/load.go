@@ -92,16 +92,12 @@ func Load(o Options) (Loaded, error) {
 	for _, v := range variables {
 		l.take(v)
 	}
+	if err := Check(o.Flags); err != nil {
+		return l, err
+	}
 	for _, name := range o.Flags.Keys {
-		k, ok := lookup(name)
-		if !ok {
-			return l, fmt.Errorf("no flag sets the key %q", name)
-		}
-		flag := layer{Config: o.Flags.Config, from: k.flag(), set: map[string]bool{name: true}}
-		if wrong := flag.check(); wrong != nil {
-			return l, fmt.Errorf("%s %w", k.flag(), wrong.err)
-		}
-		l.take(flag)
+		k, _ := lookup(name)
+		l.take(layer{Config: o.Flags.Config, from: k.flag(), set: map[string]bool{name: true}})
 	}
 	return l, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -87,7 +88,11 @@ func (t bash) Plan(input event.Raw) (Plan, error) {
 	if a.Background {
 		run = func(context.Context, func(string)) Result { return t.begin(a.Command) }
 	}
-	return Plan{Title: title(a.Command), Access: gate.Command(a.Command, t.w.Resolve), Run: run}, nil
+	judge := gate.Command
+	if filepath.Base(t.program()) != "bash" {
+		judge = gate.ShCommand // it may read some commands differently
+	}
+	return Plan{Title: title(a.Command), Access: judge(a.Command, t.w.Resolve), Run: run}, nil
 }
 
 // title is the first line of a command.
@@ -106,7 +111,7 @@ func title(command string) string {
 func (t bash) start(command string, to io.Writer) (*proc.Process, error) {
 	env := t.o.Env()
 	return t.o.Group.Start(proc.Cmd{
-		Args: []string{t.program(), "-c", command}, Dir: t.w.base, Env: append(env[:len(env):len(env)], "PWD="+t.w.base),
+		Args: t.o.Sandbox([]string{t.program(), "-c", command}), Dir: t.w.base, Env: append(env[:len(env):len(env)], "PWD="+t.w.base),
 		Stdout: to, Stderr: to,
 	})
 }

@@ -12,15 +12,17 @@ import (
 
 // Options are what the tools that come with Sluice need. Only Workspace must be set.
 type Options struct {
-	Workspace  string                   // the folder to work in
-	Spill      string                   // folder for outputs that are too long; made when it is needed; empty: one in the system's temporary folder
-	Group      *proc.Group              // what commands are started in; nil: one that nobody closes
-	Env        func() []string          // environment of commands; nil: [Environment] of ours
-	Timeout    time.Duration            // of a command that names none; 0: 2 minutes
-	MaxTimeout time.Duration            // that a command may name; 0: 10 minutes
-	Keep       int                      // bytes of a command's output that are kept as they are; 0: 2 MB
-	MaxSpill   int64                    // bytes of one output in a file; 0: 64 MB
-	Hidden     func(target string) bool // files that glob and grep leave out, since they may not be read; nil: none
+	Workspace  string                       // the folder to work in
+	Readable   []string                     // folders outside that may be read all the same
+	Spill      string                       // folder for outputs that are too long; made when it is needed; empty: one in the system's temporary folder
+	Group      *proc.Group                  // what commands are started in; nil: one that nobody closes
+	Env        func() []string              // environment of commands; nil: [Environment] of ours
+	Timeout    time.Duration                // of a command that names none; 0: 2 minutes
+	MaxTimeout time.Duration                // that a command may name; 0: 10 minutes
+	Keep       int                          // bytes of a command's output that are kept as they are; 0: 2 MB
+	MaxSpill   int64                        // bytes of one output in a file; 0: 64 MB
+	Sandbox    func(args []string) []string // puts walls around a command; nil: none
+	Hidden     func(target string) bool     // files that glob and grep leave out, since they may not be read; nil: none
 }
 
 func (o Options) filled() Options {
@@ -29,6 +31,9 @@ func (o Options) filled() Options {
 	}
 	if o.Hidden == nil {
 		o.Hidden = func(string) bool { return false }
+	}
+	if o.Sandbox == nil {
+		o.Sandbox = func(args []string) []string { return args }
 	}
 	if o.Group == nil {
 		o.Group = &proc.Group{}
@@ -57,7 +62,7 @@ type Set struct{ tools []Tool }
 // Builtin returns the tools that come with Sluice.
 func Builtin(o Options) *Set {
 	o = o.filled()
-	w := openWorkspace(o.Workspace, o.Spill)
+	w := openWorkspace(o.Workspace, append(slices.Clone(o.Readable), o.Spill)...)
 	j := &jobs{}
 	return &Set{tools: []Tool{
 		read{w}, write{w}, edit{w}, newBash(w, o, j), bashOutput{j}, glob{w, o}, grep{w, o, findRipgrep(w, o.Group)}, &todo{},

@@ -16,9 +16,13 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/proc"
+	"github.com/sluice-dev/sluice/internal/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sandbox.Enter() // as Sluice's program does
+	goleak.VerifyTestMain(m)
+}
 
 // A bench is a workspace with tools, for one test.
 type bench struct {

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/config"
+	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/mcp"
+	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/sandbox"
+	"github.com/sluice-dev/sluice/internal/skill"
+	"github.com/sluice-dev/sluice/internal/tool"
+)
+
+// equipment is what a run has besides its model: all that the workspace and the user have set up for it.
+type equipment struct {
+	skills   []skill.Skill
+	profiles []skill.Profile
+	hub      *mcp.Hub
+	box      *sandbox.Sandbox
+	problems []string // to be told
+}
+
+// configure reads the configuration, once it is known where the run works. Flags win over all of it.
+func (r *runner) configure() error {
+	loaded, err := config.Load(config.Options{Workspace: r.workspace, Top: agent.Top(r.workspace), Flags: r.flags})
+	if err != nil {
+		return hinted{err, "sluice config show"}
+	}
+	r.cfg = loaded
+	r.mode, r.thinking, r.turns, r.retries = loaded.Mode, loaded.Thinking, loaded.MaxTurns, loaded.Retries
+	r.timeout, r.stall = time.Duration(loaded.Timeout), time.Duration(loaded.Stall)
+	r.budget = agent.Budget{Calls: loaded.Limits.MaxToolCalls, Tokens: loaded.Limits.MaxTotalTokens, Cost: loaded.Limits.MaxCost}
+	return nil
+}
+
+// equip finds skills and profiles, and starts servers and the sandbox. What is wrong with one of them is told and does not end
+// the run, unless somebody said that it must be there.
+func (r *runner) equip(ctx context.Context) error {
+	e := &r.gear
+	for _, line := range r.cfg.Notices() {
+		e.problems = append(e.problems, line)
+	}
+	trust, trustErr := config.OpenTrust(os.Getenv)
+	home, _ := os.UserHomeDir()
+	where := skill.Options{Workspace: r.workspace, Top: agent.Top(r.workspace), Home: home, Config: filepath.Dir(r.cfg.User)}
+	if trustErr == nil {
+		where.Trusted = trust.Trusts
+	}
+	if r.cfg.Skills {
+		var problems []error
+		e.skills, problems = skill.Find(where)
+		e.tell(problems)
+	}
+	var problems []error
+	e.profiles, problems = skill.Profiles(where)
+	e.tell(problems)
+	return either(r.enclose(), r.connect(ctx))
+}
+
+func (e *equipment) tell(problems []error) {
+	for _, err := range problems {
+		e.problems = append(e.problems, err.Error())
+	}
+}
+
+// enclose opens the sandbox.
+func (r *runner) enclose() (err error) {
+	state, _ := config.State(os.Getenv)
+	r.gear.box, err = sandbox.Open(sandbox.Mode(r.cfg.Sandbox), sandbox.Plan{
+		Workspace: r.workspace, Readable: []string{r.spill()}, Hidden: append(sandbox.KeyPlaces(os.Getenv), state), Network: r.cfg.Network,
+	})
+	if err != nil {
+		return hinted{err, "--sandbox auto takes what the machine has"}
+	}
+	if r.cfg.Sandbox != string(sandbox.Off) {
+		r.gear.problems = append(r.gear.problems, r.gear.box.Enforced())
+	}
+	return nil
+}
+
+// connect starts the MCP servers.
+func (r *runner) connect(ctx context.Context) error {
+	var servers []mcp.Server
+	for _, name := range slices.Sorted(maps.Keys(r.cfg.MCP)) {
+		s, err := mcpServer(name, r.cfg.MCP[name])
+		if err != nil {
+			return hinted{err, "sluice mcp"}
+		}
+		servers = append(servers, s)
+	}
+	if len(servers) > 0 {
+		r.gear.hub = mcp.Connect(ctx, servers, mcp.Options{
+			Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Version: programVersion(),
+			Emit: func(b event.Body) { r.line.src.Emit(event.Event{Body: b}) },
+		})
+	}
+	for _, name := range r.requireMCP {
+		if err := r.gear.requires(name); err != nil {
+			return hinted{err, "sluice mcp"}
+		}
+	}
+	return nil
+}
+
+// requires says why a server that must answer does not.
+func (e *equipment) requires(name string) error {
+	if e.hub != nil {
+		for _, s := range e.hub.Status() {
+			if s.Name == name && s.State == mcp.Ready {
+				return nil
+			}
+			if s.Name == name {
+				return fmt.Errorf("the MCP server %s is required, and does not answer: %s", name, s.Err)
+			}
+		}
+	}
+	return fmt.Errorf("the MCP server %s is required, and is not configured", name)
+}
+
+// release ends what was started.
+func (e *equipment) release() {
+	if e.hub != nil {
+		e.hub.Close()
+	}
+	if e.box != nil {
+		e.box.Close()
+	}
+}
+
+// tools are the servers' tools.
+func (e *equipment) tools() []tool.Tool {
+	if e.hub == nil {
+		return nil
+	}
+	return e.hub.Tools()
+}
+
+// profile returns the one of a name.
+func (e *equipment) profile(name string) (skill.Profile, error) {
+	if name == "" {
+		return skill.Profile{}, nil
+	}
+	var names []string
+	for _, p := range e.profiles {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	there := "there is none"
+	if names != nil {
+		there = "there are " + strings.Join(names, ", ")
+	}
+	return skill.Profile{}, hinted{fmt.Errorf("there is no agent %q", name), there + "; .sluice/agents/" + name + ".md would be one"}
+}
+
+// roles are the profiles, as sub-agents may play them. None has more rights than its parent.
+func (r *runner) roles(policy gate.Policy) (list []agent.Role) {
+	for _, p := range r.gear.profiles {
+		role := agent.Role{Name: p.Name, Description: p.Description, System: p.Prompt, Tools: p.Tools}
+		if rules, err := profileRules(nil, p.Ask, p.Deny); err == nil && len(rules) > 0 {
+			stricter := policy
+			stricter.Rules = append(slices.Clone(policy.Rules), rules...)
+			role.Gate = gate.New(stricter, gate.Nobody{})
+		}
+		if p.Model != "" {
+			if prov, model, err := provider.Split(p.Model, slices.Collect(maps.Keys(r.cfg.Endpoints))...); err == nil {
+				role.Open = func(context.Context) (provider.Model, error) { return r.open(p.Model) }
+				role.Provider, role.Model = prov, model
+				role.Price = r.price(p.Model, prov, model)
+			}
+		}
+		list = append(list, role)
+	}
+	return list
+}
+
+func profileRules(allow, ask, deny []string) (rules []event.Rule, err error) {
+	for _, list := range []struct {
+		action string
+		texts  []string
+	}{{gate.Allow, allow}, {gate.Ask, ask}, {gate.Deny, deny}} {
+		for _, text := range list.texts {
+			rule, rerr := gate.ParseRule(list.action, text)
+			if rerr != nil {
+				err = cmp.Or(err, rerr)
+				continue
+			}
+			rules = append(rules, rule)
+		}
+	}
+	return rules, err
+}
+
+// mcpServer makes a server of its configuration.
+func mcpServer(name string, c config.MCP) (mcp.Server, error) {
+	c, err := c.Expand(os.Getenv)
+	if err != nil {
+		return mcp.Server{}, fmt.Errorf("mcp.%s: %w", name, err)
+	}
+	return mcp.Server{
+		Name: name, Command: slices.Concat(c.Command, c.Args), Env: c.Env, URL: c.URL, Headers: c.Headers,
+		Timeout: time.Duration(c.Timeout), StartTimeout: time.Duration(c.Timeout),
+	}, nil
+}
