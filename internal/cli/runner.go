@@ -16,6 +16,8 @@ import (
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/proc"
+	"github.com/sluice-dev/sluice/internal/secret"
+	"github.com/sluice-dev/sluice/internal/tool"
 )
 
 // A runner is one run of the agent, from the first line to the exit code.
@@ -111,7 +113,7 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	}
 	show := r.show()
 	r.past(func(e event.Event) { recall(show, e) })
-	r.line = newTimeline(r.session, w, show, r.stop)
+	r.line = newTimeline(r.session, w, show, r.secrets(), r.stop)
 	close(r.begun)
 	defer watchReader(r.io.Out, func() { r.stop(left) })()
 	if r.timeout > 0 {
@@ -137,6 +139,15 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 		v = r.guard(ctx, args)
 	}
 	return r.finish(v)
+}
+
+// secrets are the values that must not get out: of variables that look secret, and of those that the user named as keys.
+func (r *runner) secrets() *secret.Redactor {
+	keys := map[string]bool{}
+	for _, e := range r.cfg.Endpoints {
+		keys[e.KeyEnv] = true
+	}
+	return secret.New(secret.Values(os.Environ(), func(name string) bool { return keys[name] || tool.Secret(name) }))
 }
 
 // guard works, and comes back at the latest some time after ctx has ended, whatever the work does then.
@@ -223,6 +234,6 @@ func (r *runner) end(v agent.Verdict) event.RunEnd {
 
 func (r *runner) complain(end event.RunEnd) {
 	if end.Outcome != event.Done {
-		fmt.Fprintf(r.io.Err, "sluice: %s: %s\n", end.Outcome, oneLine(end.Reason))
+		fmt.Fprintf(r.io.Err, "sluice: %s: %s\n", end.Outcome, r.line.secrets.String(oneLine(end.Reason)))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/journal"
 )
 
@@ -20,16 +21,19 @@ type timeline struct {
 	src     *event.Source
 	book    *book
 	stage   *stage
+	secrets *secret.Redactor
 }
 
-// newTimeline begins a stream. A journal may be nil: then nothing is kept. stop is told why the run cannot go on.
-func newTimeline(session string, w *journal.Writer, show event.Sink, stop func(*agent.Cause)) *timeline {
-	t := &timeline{session: session, book: &book{journal: w, stop: stop}, stage: &stage{show: show, stop: stop}}
+// newTimeline begins a stream. A journal may be nil: then nothing is kept. No secret gets into it. stop is told why the run
+// cannot go on.
+func newTimeline(session string, w *journal.Writer, show event.Sink, secrets *secret.Redactor, stop func(*agent.Cause)) *timeline {
+	t := &timeline{session: session, book: &book{journal: w, stop: stop}, stage: &stage{show: show, stop: stop}, secrets: secrets}
 	last := uint64(0)
 	if w != nil {
 		last = w.Last()
 	}
 	t.src = event.NewSource(session, last, t.book, t.stage, time.Now)
+	t.src.Through(secrets.Fresh())
 	return t
 }
 
@@ -45,6 +49,8 @@ func (t *timeline) finish(end event.RunEnd) event.RunEnd {
 // close writes down all that ends the stream before anybody is shown any of it: a reader may take his time. It returns what
 // is to be shown, and the end, which is another one if the journal breaks here. The second time there is nothing left to end.
 func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
+	t.src.Flush() // what may have been the beginning of a secret was none
+	end.Reason, end.Detail = t.secrets.String(end.Reason), t.secrets.String(end.Detail)
 	rest, keep := t.book.shut(end)
 	src := event.NewSource(t.session, t.src.Last(), keep, nil, time.Now)
 	for i, e := range rest {

@@ -20,7 +20,8 @@ import (
 )
 
 // A task is something that every agent is given to do, by the same scripted model. 50 and 200 turns show that a turn costs
-// the same, but for the bytes of a history that grows: the floor sends them too.
+// the same, but for the bytes of a history that grows: the floor sends them too. The command says something else each time,
+// or it would be a loop.
 type task struct {
 	name   string
 	script string
@@ -29,8 +30,8 @@ type task struct {
 
 var tasks = []task{
 	{"one reply", "steps: [{text: Hello there.}]", 5},
-	{"50 tool turns", "steps: [{text: Next., call: {tool: bash, input: {command: 'true'}}, repeat: 50}, {text: Done.}]", 2},
-	{"200 tool turns", "steps: [{text: Next., call: {tool: bash, input: {command: 'true'}}, repeat: 200}, {text: Done.}]", 2},
+	{"50 tool turns", "steps: [{text: Next., call: {tool: bash, input: {command: 'echo $RANDOM$RANDOM'}}, repeat: 50}, {text: Done.}]", 2},
+	{"200 tool turns", "steps: [{text: Next., call: {tool: bash, input: {command: 'echo $RANDOM$RANDOM'}}, repeat: 200}, {text: Done.}]", 2},
 	{"200 kB in 4-byte deltas", "chunk: 4\nsteps: [{text: \"" + strings.Repeat("a line of text, ", 200<<10/16) + "\"}]", 2},
 }
 
