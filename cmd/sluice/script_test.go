@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,8 +11,23 @@ import (
 	"github.com/sluice-dev/sluice/internal/cli"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sluice": cli.Main})
+// programs are what the test program is when it is called by their names. They are found in its PATH.
+var programs = map[string]func(){"sluice": cli.Main}
+
+func TestMain(m *testing.M) { testscript.Main(crowd{m}, programs) }
+
+// A crowd runs more tests at a time than there are processors: most of them wait for a process that waits for something.
+type crowd struct{ m *testing.M }
+
+func (c crowd) Run() int {
+	const parallel = "test.parallel"
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == parallel })
+	if !chosen {
+		_ = flag.Set(parallel, "8")
+	}
+	return c.m.Run()
 }
 
 // Each script of testdata/script is one behaviour of the program, run as a user would run it. $STREAMS has the test data of

@@ -12,13 +12,12 @@ import (
 // and thrown away: a signal that is ignored would be ignored by every command that the agent runs as well.
 func ignoreSignals() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ) }
 
-// stopSignals end a run, but for those that whoever started us, nohup for one, has told us not to hear.
+// stopSignals end a run; HUP does not, if nohup told us not to hear it. INT always does: a shell has its background jobs not
+// hear it, and whoever sends it to one of them means it.
 func stopSignals() []os.Signal {
-	list := []os.Signal{syscall.SIGTERM}
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			list = append(list, s)
-		}
+	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
 	}
 	return list
 }
