@@ -9,10 +9,10 @@ import (
 // part of a URL.
 type reading int
 
-// Text as it stands has no reading: it is compared as it is.
-const percent reading = -1
-
-var readings = []reading{1, 2, 3, percent}
+const (
+	deepest reading = 3
+	percent reading = -1
+)
 
 // A unit is what one character, or one escape, stands for: a character, or a byte of one.
 type unit struct {

@@ -51,6 +51,10 @@ func (f *finder) scan(s string, complete bool) (out, rest string) {
 	return b.String(), rest
 }
 
+// farthest is how far behind the beginning of a secret others are looked for that begin inside it. There must be an end to it: a
+// secret that begins as it ends may be repeated for ever.
+const farthest = 1 << 12
+
 // cover finds the secret that begins at i, and those that begin inside it and reach further. The end is 0 if there is none.
 // More says that the text ended too soon to know.
 func (f *finder) cover(s string, i int) (end int, marks string, more bool) {
@@ -59,11 +63,11 @@ func (f *finder) cover(s string, i int) (end int, marks string, more bool) {
 		return 0, "", more
 	}
 	end, marks = m.end, m.pattern.mark
-	for i++; i < end; i++ {
-		if !f.likely(s, i) {
+	for j := i + 1; j < min(end, i+farthest); j++ {
+		if !f.likely(s, j) {
 			continue
 		}
-		m, unsure := f.at(s, i)
+		m, unsure := f.at(s, j)
 		more = more || unsure
 		if m.end > end {
 			end = m.end
@@ -83,61 +87,79 @@ type match struct {
 
 // at returns the longest match that begins at i. More says that another one may, when more of the text is known.
 func (f *finder) at(s string, i int) (best match, more bool) {
-	try := func(p *pattern, r reading) {
-		end, unsure := p.read(s, i, r)
-		more = more || unsure
-		if end > best.end {
-			best = match{end, p}
-		}
-	}
 	c := s[i]
 	for _, p := range f.first[c] {
-		end, plain, unsure := p.literal(s, i)
-		more = more || unsure
-		if end > best.end {
-			best = match{end, p}
+		end, saw, unsure := p.literal(s, i)
+		best, more = best.or(end, p), more || unsure
+		if end == 0 && saw != (signs{}) {
+			end, unsure = p.escaped(s, i, 1, saw)
+			best, more = best.or(end, p), more || unsure
 		}
-		if end == 0 && !plain {
-			for _, r := range readings {
-				try(p, r)
+	}
+	switch c {
+	case '\\':
+		for r := reading(1); r <= deepest; r++ {
+			u, _, ok := r.next(s, i)
+			if !ok {
+				return best, true
 			}
+			if u.is('\\') { // those that begin with one were tried; below it may be something else
+				continue
+			}
+			for _, p := range f.first[u.b[0]] {
+				end, unsure := p.escaped(s, i, r, signs{slash: true})
+				best, more = best.or(end, p), more || unsure
+			}
+			break
 		}
-	}
-	if c != '\\' && c != '%' {
-		return best, more
-	}
-	for _, r := range readings {
-		u, _, ok := r.next(s, i)
+	case '%':
+		u, _, ok := percent.next(s, i)
 		if !ok {
-			more = true
-			continue
+			return best, true
 		}
-		if u.n == 1 && u.b[0] == c { // it stands for itself: see above
-			continue
+		if u.is('%') {
+			break
 		}
 		for _, p := range f.first[u.b[0]] {
-			try(p, r)
+			end, _, unsure := p.read(s, i, percent)
+			best, more = best.or(end, p), more || unsure
 		}
 	}
 	return best, more
 }
 
+// or returns the longer match.
+func (m match) or(end int, p *pattern) match {
+	if end > m.end {
+		return match{end, p}
+	}
+	return m
+}
+
+// signs say which escapes there may be in what was read: a reading that undoes them may see something else.
+type signs struct{ slash, percent bool }
+
+func (g *signs) see(c byte) {
+	switch c {
+	case '\\':
+		g.slash = true
+	case '%', '+':
+		g.percent = true
+	}
+}
+
 // longestSkip is how much may stand between two characters of a pattern.
 const longestSkip = 32
 
-// literal compares the pattern with the text as it stands. Plain says that there was no sign of an escape, so that every other
-// reading would say the same; more, that the text ended too soon.
-func (p *pattern) literal(s string, i int) (end int, plain, more bool) {
-	plain = true
+// literal compares the pattern with the text as it stands. More says that the text ended too soon.
+func (p *pattern) literal(s string, i int) (end int, saw signs, more bool) {
 	skipped := 0
 	for k := 0; k < len(p.text); i++ {
 		if i == len(s) {
-			return 0, plain, true
+			return 0, saw, true
 		}
 		c := s[i]
-		if c == '\\' || c == '%' || c == '+' {
-			plain = false
-		}
+		saw.see(c)
 		switch {
 		case c == p.text[k] || p.fold && c >= 'A' && c <= 'F' && c+'a'-'A' == p.text[k]:
 			k++
@@ -145,21 +167,40 @@ func (p *pattern) literal(s string, i int) (end int, plain, more bool) {
 		case k > 0 && p.skip != "" && skipped < longestSkip && strings.IndexByte(p.skip, c) >= 0:
 			skipped++
 		default:
-			return 0, plain, false
+			return 0, saw, false
 		}
 	}
-	return i, plain, false
+	return i, saw, false
+}
+
+// escaped compares the pattern with the text in those readings, from this one on, that may make a difference.
+func (p *pattern) escaped(s string, i int, r reading, saw signs) (end int, more bool) {
+	try := func(r reading) {
+		found, seen, unsure := p.read(s, i, r)
+		end, more = max(end, found), more || unsure
+		saw = signs{seen.slash, saw.percent || seen.percent}
+	}
+	for ; r <= deepest && saw.slash; r++ {
+		try(r)
+	}
+	if saw.percent {
+		try(percent)
+	}
+	return end, more
 }
 
 // read compares the pattern with what the text stands for.
-func (p *pattern) read(s string, i int, r reading) (end int, more bool) {
+func (p *pattern) read(s string, i int, r reading) (end int, saw signs, more bool) {
 	skipped := 0
 	for k := 0; k < len(p.text); {
 		u, next, ok := r.next(s, i)
 		if !ok {
-			return 0, true
+			return 0, saw, true
 		}
 		i = next
+		if u.n == 1 {
+			saw.see(u.b[0])
+		}
 		text := string(u.b[:u.n])
 		switch {
 		case strings.HasPrefix(p.text[k:], text), p.fold && strings.HasPrefix(p.text[k:], strings.ToLower(text)):
@@ -170,8 +211,8 @@ func (p *pattern) read(s string, i int, r reading) (end int, more bool) {
 		case k > 0 && p.skip != "" && skipped < longestSkip && u.n == 1 && strings.Contains(p.skip, text):
 			skipped++
 		default:
-			return 0, false
+			return 0, saw, false
 		}
 	}
-	return i, false
+	return i, saw, false
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package secret
+
+const planted = 200
