@@ -114,6 +114,8 @@ func aionrsCode(code, class, source string) string {
 			return "config_error"
 		case "tool", "protocol":
 			return word + "_error"
+		case "mcp":
+			return "tool_error" // a server that is not there is no reason for a run to fail
 		}
 	}
 	return "internal_error"

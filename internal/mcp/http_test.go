@@ -147,6 +147,7 @@ func TestSessionIsLost(t *testing.T) {
 
 // The side stream is optional: the server is there without it, when it does not begin, and when it ends.
 func TestSideStream(t *testing.T) {
+	t.Parallel()
 	server := handler(t, good())
 	for name, side := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) },

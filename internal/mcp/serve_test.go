@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		serve(os.Args[2], os.Args[3:])
 		return
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // servers that leave at once
 	goleak.VerifyTestMain(m)
 }
 
@@ -127,7 +128,7 @@ func good() *sdk.Server {
 		return &sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: []int{1, 2}}, nil
 	})
 	add("huge", func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, error) {
-		return text("begin " + strings.Repeat("é line\n", 400_000) + "end")
+		return text("begin " + strings.Repeat("é line\n", 300_000) + "end")
 	})
 	add("slow", func(ctx context.Context, _ *sdk.CallToolRequest, args map[string]any) (*sdk.CallToolResult, error) {
 		touch(args["begun"])
