@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,6 +131,22 @@ func send(e entry, kill bool) {
 	}
 	deliver(unix.SIGTERM)
 	deliver(unix.SIGCONT) // one that is stopped cannot die
+}
+
+// reapOrphans reaps those that have ended, so that they do not fill the table while a run goes on. One in our session is left
+// alone: somebody may wait for it. The house is locked.
+func reapOrphans() {
+	session := sessionOf(os.Getpid())
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		data, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(data)) {
+			pid, _ := strconv.Atoi(word)
+			if e, ok := readEntry(pid); ok && e.dead && e.session != session && house.started[pid] == nil {
+				reap(pid)
+			}
+		}
+	}
 }
 
 // reap takes the last word of an orphan, so that it leaves the table.

@@ -24,6 +24,8 @@ func markOf(int) string { return "" }
 
 func reap(int) {}
 
+func reapOrphans() {}
+
 // bySession lists the processes that were started and have not ended.
 func bySession(g *Group, only *Process) (list []entry) {
 	for pid, p := range house.started {

@@ -115,3 +115,26 @@ func TestReaping(t *testing.T) {
 		t.Errorf("somebody took os/exec's child: %v", err)
 	}
 }
+
+// Orphans that end on their own do not pile up until the group is closed.
+func TestOrphansLeaveTheTable(t *testing.T) {
+	var g Group
+	defer g.Close()
+	for range 30 {
+		start(t, &g, Cmd{Args: []string{"sh", "-c", "setsid true &"}}).Wait()
+	}
+	waitFor(t, "the table to be empty", func() bool {
+		start(t, &g, Cmd{Args: []string{"true"}}).Wait()
+		table, err := processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead := 0
+		for _, e := range table {
+			if e.parent == os.Getpid() && e.dead {
+				dead++
+			}
+		}
+		return dead == 0
+	})
+}

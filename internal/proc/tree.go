@@ -44,6 +44,7 @@ func unregister(p *Process) {
 	house.Lock()
 	defer house.Unlock()
 	delete(house.started, p.Pid())
+	reapOrphans()
 }
 
 // An entry is a line of the system's table of processes.

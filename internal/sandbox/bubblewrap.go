@@ -36,7 +36,7 @@ func (s *Sandbox) mounts() []mount {
 		}
 	}
 	add(hidden, "/run")
-	
+	add(hidden, p.Hidden...)
 	add(temp, temporary(p.Workspace)...)
 	add(shown, "/run/current-system") // programs, on one system
 	if p.Network {
@@ -123,7 +123,7 @@ func findBubblewrap() (path, why string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), trial)
 	defer cancel()
-	args := append(walls(path), "--unshare-net", "--", "/bin/sh", "-c", ":")
+	args := append(walls(path), "--unshare-net", "--new-session", "--", "/bin/sh", "-c", ":")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{}, "/", trial/10
 	said, err := cmd.CombinedOutput()

@@ -38,6 +38,8 @@ func TestWork(t *testing.T) {
 		if k == none {
 			return
 		}
+		s.says(`grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr -d '\t0'`, "CapEff:\nNoNewPrivs:1")
+		s.says(`touch "$OUT/keys/new" /run/new 2>/dev/null || echo no`, "no")
 		// Temporary files are of this run, and stay between commands.
 		s.says(`echo kept > "${TMPDIR:-/tmp}/f"; mktemp > /dev/null && echo made`, "made")
 		s.says(`cat "${TMPDIR:-/tmp}/f"`, "kept")
