@@ -34,16 +34,16 @@ var outside = map[string][]string{
 	"golang.org/x/term":            {"internal/cli"},
 	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool", "internal/sandbox", "internal/cli"},
 
-	"github.com/goccy/go-yaml":                 {"internal/script", "internal/skill"},
-	"github.com/pelletier/go-toml/v2":          {"internal/config"},
-	"github.com/anthropics/anthropic-sdk-go":   {"internal/provider"},
-	"github.com/aws/aws-sdk-go-v2":             {"internal/provider", "internal/modelserver"},
-	"golang.org/x/oauth2":                      {"internal/provider"},
-	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/cli"},
-	"github.com/modelcontextprotocol/go-sdk":   {"internal/mcp"},
-	"mvdan.cc/sh/v3/syntax":                    {"internal/gate"},
-	"github.com/bmatcuk/doublestar/v4":         {"internal/gate", "internal/tool"},
-	"github.com/aymanbagabas/go-udiff":         {"internal/tool", "internal/git"},
+	"github.com/goccy/go-yaml":               {"internal/script", "internal/skill"},
+	"github.com/pelletier/go-toml/v2":        {"internal/config"},
+	"github.com/anthropics/anthropic-sdk-go": {"internal/provider"},
+	"github.com/aws/aws-sdk-go-v2":           {"internal/provider", "internal/modelserver"},
+	"golang.org/x/oauth2":                    {"internal/provider"},
+	"github.com/google/jsonschema-go":        {"internal/cli", "internal/mcp"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
+	"mvdan.cc/sh/v3/syntax":                  {"internal/gate"},
+	"github.com/bmatcuk/doublestar/v4":       {"internal/gate", "internal/tool"},
+	"github.com/aymanbagabas/go-udiff":       {"internal/tool", "internal/git"},
 }
 
 // pure packages have no clock, file, network or context of their own.

@@ -3,70 +3,72 @@ package dialect
 import "github.com/sluice-dev/sluice/event"
 
 // aionrsLosses is what aionrs has no word for.
-var aionrsLosses = join(
-	[]Loss{
-		{Kind: "*", Fate: Dropped, Why: "of a sub-agent only calls, errors and notices are told", when: aionrsSilent},
-		{Kind: "*", Field: "at", Fate: Dropped, Why: "lines have no times"},
-		{Kind: "*", Field: "agent", Fate: Dropped, Why: "lines do not say which agent they are of"},
-		{Kind: "*", Field: "call", Fate: Approximated, Why: "an id that comes a second time gets a number"},
-		{Kind: "*", Field: "session", Fate: Approximated, Why: "only the run's first session is told"},
-	},
-	numbering, inferences(),
-	dropped("there is no word for it", "session.started", "catalog", "turn.started", "tool.output", "skill.found", "skill.loaded", "skill.read",
-		"agent.started", "agent.ended", "diag", "status", "loop.started", "loop.ended", "phase.started", "phase.ended", "phase.retry", "plan",
-		"channel.ready", "channel.queued", "channel.submitted", "report", "answer", "finish", "custom"),
-	approximated("only what it used is told, as part of its reply", "turn.ended"),
-	approximated("it is told as an info", "compacted", "retry"),
+func aionrsLosses() []Loss {
+	return join(
+		[]Loss{
+			{Kind: "*", Fate: Dropped, Why: "of a sub-agent only calls, errors and notices are told", when: aionrsSilent},
+			{Kind: "*", Field: "at", Fate: Dropped, Why: "lines have no times"},
+			{Kind: "*", Field: "agent", Fate: Dropped, Why: "lines do not say which agent they are of"},
+			{Kind: "*", Field: "call", Fate: Approximated, Why: "an id that comes a second time gets a number"},
+			{Kind: "*", Field: "session", Fate: Approximated, Why: "only the run's first session is told"},
+		},
+		numbering, inferences(),
+		dropped("there is no word for it", "session.started", "catalog", "turn.started", "tool.output", "skill.found", "skill.loaded", "skill.read",
+			"agent.started", "agent.ended", "diag", "status", "loop.started", "loop.ended", "phase.started", "phase.ended", "phase.retry", "plan",
+			"channel.ready", "channel.queued", "channel.submitted", "report", "answer", "finish", "custom"),
+		approximated("only what it used is told, as part of its reply", "turn.ended"),
+		approximated("it is told as an info", "compacted", "retry"),
 
-	lost("run.started", Dropped, "only the session and the capabilities are told", "cwd", "provider", "model", "profile", "mode", "rules", "backend",
-		"dangerously_load", "run", "label", "resumed"),
-	when("run.started", "program", Dropped, "ready does not name the program", func(b event.RunStarted) bool { return b.Program != "aionrs" }),
-	when("run.started", "version", Dropped, "ready has the version of the protocol", func(b event.RunStarted) bool { return b.Version != aionrsVersion }),
-	when("run.started", "capabilities", Synthesised, "nobody knows them: none is promised", func(b event.RunStarted) bool { return b.Capabilities == nil }),
-	[]Loss{{Kind: "run.started", Field: "ephemeral", Fate: Approximated, Why: "a session without an id looks like one that is not kept",
-		when: func(e event.Event) bool { return e.Session == "" }}},
+		lost("run.started", Dropped, "only the session and the capabilities are told", "cwd", "provider", "model", "profile", "mode", "rules", "backend",
+			"dangerously_load", "run", "label", "resumed"),
+		when("run.started", "program", Dropped, "ready does not name the program", func(b event.RunStarted) bool { return b.Program != "aionrs" }),
+		when("run.started", "version", Dropped, "ready has the version of the protocol", func(b event.RunStarted) bool { return b.Version != aionrsVersion }),
+		when("run.started", "capabilities", Synthesised, "nobody knows them: none is promised", func(b event.RunStarted) bool { return b.Capabilities == nil }),
+		[]Loss{{Kind: "run.started", Field: "ephemeral", Fate: Approximated, Why: "a session without an id looks like one that is not kept",
+			when: func(e event.Event) bool { return e.Session == "" }}},
 
-	approximated("only its id is told, or one is made, and nothing of one that goes on, steers or gives context: the client knows what it said", "prompt"),
-	lost("text.delta", Dropped, "only the text is told", "id", "update"),
-	lost("thought.delta", Dropped, "only the text is told", "id", "update"),
-	approximated("only its pieces are told, not where it ends", "text", "thought"),
+		approximated("only its id is told, or one is made, and nothing of one that goes on, steers or gives context: the client knows what it said", "prompt"),
+		lost("text.delta", Dropped, "only the text is told", "id", "update"),
+		lost("thought.delta", Dropped, "only the text is told", "id", "update"),
+		approximated("only its pieces are told, not where it ends", "text", "thought"),
 
-	approximated("it is told when it runs, with more than its name when somebody is asked about it, and by its id alone when neither happens", "tool.called"),
-	[]Loss{{Kind: "gate.asked", Fate: Dropped, Why: "a request is about a call", when: func(e event.Event) bool { return e.Call == "" }}},
-	lost("gate.asked", Dropped, "the call is told, not the question", "permission", "patterns", "question", "options", "deadline"),
-	aionrsGate("gate.asked"), aionrsGate("gate.allowed"), aionrsGate("gate.denied"),
-	aionrsAnswer("gate.allowed"), aionrsAnswer("gate.denied"),
-	lost("gate.allowed", Dropped, "the answer shows only in what becomes of the call", "reason"),
-	filled("gate.denied", Approximated, "the end of the call says it", "reason"),
+		approximated("it is told when it runs, with more than its name when somebody is asked about it, and by its id alone when neither happens", "tool.called"),
+		[]Loss{{Kind: "gate.asked", Fate: Dropped, Why: "a request is about a call", when: func(e event.Event) bool { return e.Call == "" }}},
+		lost("gate.asked", Dropped, "the call is told, not the question", "permission", "patterns", "question", "options", "deadline"),
+		aionrsGate("gate.asked"), aionrsGate("gate.allowed"), aionrsGate("gate.denied"),
+		aionrsAnswer("gate.allowed"), aionrsAnswer("gate.denied"),
+		lost("gate.allowed", Dropped, "the answer shows only in what becomes of the call", "reason"),
+		filled("gate.denied", Approximated, "the end of the call says it", "reason"),
 
-	aionrsEnd("tool.done"), lost("tool.done", Dropped, "the output is told", "error"),
-	aionrsEnd("tool.failed"), lost("tool.failed", Approximated, "the error is told as the end of the output", "error"),
-	when("tool.failed", "output", Approximated, "the error is told as the end of the output", func(b event.ToolFailed) bool { return b.Error != "" }),
-	approximated("denied and cancelled calls have one word, and only a reason", "tool.denied", "tool.cancelled"),
+		aionrsEnd("tool.done"), lost("tool.done", Dropped, "the output is told", "error"),
+		aionrsEnd("tool.failed"), lost("tool.failed", Approximated, "the error is told as the end of the output", "error"),
+		when("tool.failed", "output", Approximated, "the error is told as the end of the output", func(b event.ToolFailed) bool { return b.Error != "" }),
+		approximated("denied and cancelled calls have one word, and only a reason", "tool.denied", "tool.cancelled"),
 
-	lost("error", Dropped, "only code, message and whether to try again are told", "class", "name", "source", "type", "stop", "model", "data", "diagnostics"),
-	when("error", "code", Approximated, "there are five codes", func(b event.Error) bool { return aionrsCode(b.Code, "", "") != b.Code }),
-	when("error", "retryable", Synthesised, "it is not known: false is written", func(b event.Error) bool { return b.Retryable == nil }),
-	[]Loss{{Kind: "error", Field: "prompt", Fate: Synthesised, Why: "a sub-agent's error is told of the open stream", when: func(e event.Event) bool { return !e.Top() }}},
-	when("notice", "prompt", Synthesised, "it is told of the open stream", func(b event.Notice) bool { return b.Prompt == "" }),
+		lost("error", Dropped, "only code, message and whether to try again are told", "class", "name", "source", "type", "stop", "model", "data", "diagnostics"),
+		when("error", "code", Approximated, "there are five codes", func(b event.Error) bool { return aionrsCode(b.Code, "", "") != b.Code }),
+		when("error", "retryable", Synthesised, "it is not known: false is written", func(b event.Error) bool { return b.Retryable == nil }),
+		[]Loss{{Kind: "error", Field: "prompt", Fate: Synthesised, Why: "a sub-agent's error is told of the open stream", when: func(e event.Event) bool { return !e.Top() }}},
+		when("notice", "prompt", Synthesised, "it is told of the open stream", func(b event.Notice) bool { return b.Prompt == "" }),
 
-	aionrsReply("reply.done"), aionrsReply("reply.failed"),
-	approximated("a reply that was stopped ends like any other", "reply.cancelled"),
+		aionrsReply("reply.done"), aionrsReply("reply.failed"),
+		approximated("a reply that was stopped ends like any other", "reply.cancelled"),
 
-	aionrsRun("run.done"), lost("run.done", Dropped, "a conversation just ends", "reason", "class"),
-	when("run.done", "outcome", Dropped, "a conversation just ends", func(b event.RunDone) bool { return b.Outcome != event.Done }),
-	when("run.failed", "", Approximated, "the process just ends, after what its replies tell", func(b event.RunFailed) bool {
-		return b.Outcome != event.Misuse && b.Outcome != event.Internal && b.Outcome != event.Failed
-	}),
-	aionrsRun("run.failed"),
-	filled("run.failed", Approximated, "an error tells it, unless one has told why the reply failed; its code is one of five", "outcome", "reason", "class"),
-	approximated("a conversation just ends", "run.cancelled"),
+		aionrsRun("run.done"), lost("run.done", Dropped, "a conversation just ends", "reason", "class"),
+		when("run.done", "outcome", Dropped, "a conversation just ends", func(b event.RunDone) bool { return b.Outcome != event.Done }),
+		when("run.failed", "", Approximated, "the process just ends, after what its replies tell", func(b event.RunFailed) bool {
+			return b.Outcome != event.Misuse && b.Outcome != event.Internal && b.Outcome != event.Failed
+		}),
+		aionrsRun("run.failed"),
+		filled("run.failed", Approximated, "an error tells it, unless one has told why the reply failed; its code is one of five", "outcome", "reason", "class"),
+		approximated("a conversation just ends", "run.cancelled"),
 
-	made("what is told whole is told as one piece", "text.delta", "thought.delta"),
-	made("a call that has ended was running", "tool.started"),
-	made("a reply or a run that failed needs an error", "error"),
-	made("what has no word of its own is told so", "notice", "reply.done", "run.done", "tool.denied", "tool.cancelled", "gate.denied"),
-)
+		made("what is told whole is told as one piece", "text.delta", "thought.delta"),
+		made("a call that has ended was running", "tool.started"),
+		made("a reply or a run that failed needs an error", "error"),
+		made("what has no word of its own is told so", "notice", "reply.done", "run.done", "tool.denied", "tool.cancelled", "gate.denied"),
+	)
+}
 
 // aionrsSilent says whether an event is one of a sub-agent that is not told.
 func aionrsSilent(e event.Event) bool {

@@ -7,82 +7,84 @@ import (
 )
 
 // avenorLosses is what avenor has no word for. What depends on where an event stands, the encoder reports itself.
-var avenorLosses = join(
-	[]Loss{
-		{Kind: "*", Fate: Dropped, Why: "of a sub-agent only calls, questions and errors are told", when: func(e event.Event) bool {
-			return !e.Top() && !slices.Contains(avenorBelow, e.Kind)
-		}},
-		noTime("ts"),
-	},
-	avenorSessions(), numbering, inferences(),
-	avenorMade("a block without pieces is told as one", "text.delta", "thought.delta"),
-	avenorMade("a session that failed has an error before its end", "error"),
-	dropped("there is no word for it", "catalog", "turn.started", "skill.found", "skill.loaded", "skill.read", "agent.started", "agent.ended",
-		"compacted", "retry", "notice", "diag"),
-	dropped("a call is told when it begins and when it ends", "tool.started", "tool.output"),
-	dropped("only the reply's tokens are told", "turn.ended"),
-	dropped("the last session.end, or avenor.loop.end, says it", "run.done", "run.failed", "run.cancelled"),
+func avenorLosses() []Loss {
+	return join(
+		[]Loss{
+			{Kind: "*", Fate: Dropped, Why: "of a sub-agent only calls, questions and errors are told", when: func(e event.Event) bool {
+				return !e.Top() && !slices.Contains(avenorBelow, e.Kind)
+			}},
+			noTime("ts"),
+		},
+		avenorSessions(), numbering, inferences(),
+		avenorMade("a block without pieces is told as one", "text.delta", "thought.delta"),
+		avenorMade("a session that failed has an error before its end", "error"),
+		dropped("there is no word for it", "catalog", "turn.started", "skill.found", "skill.loaded", "skill.read", "agent.started", "agent.ended",
+			"compacted", "retry", "notice", "diag"),
+		dropped("a call is told when it begins and when it ends", "tool.started", "tool.output"),
+		dropped("only the reply's tokens are told", "turn.ended"),
+		dropped("the last session.end, or avenor.loop.end, says it", "run.done", "run.failed", "run.cancelled"),
 
-	losing("run.started", "", Dropped, "a session has an id", func(e event.Event, b event.RunStarted) bool { return b.Inferred || e.Session == "" }),
-	losing("run.started", "program", Dropped, "only backend and directory are told", avenorAlways[event.RunStarted]),
-	lost("run.started", Dropped, "only backend and directory are told", "version", "provider", "model", "profile", "mode", "rules", "resumed", "ephemeral", "capabilities"),
-	losing("run.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.RunStarted) bool {
-		return b.DangerouslyLoad == nil && b.Backend == "claude"
-	}),
-	lost("session.started", Dropped, "only backend and directory are told", "model", "resumed"),
-	losing("session.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.SessionStarted) bool {
-		return b.DangerouslyLoad == nil && b.Backend == "claude"
-	}),
-	losing("prompt", "", Dropped, "only what the user said is told", func(_ event.Event, b event.Prompt) bool { return b.Text == "" || b.Source == event.SourceHistory }),
-	lost("prompt", Dropped, "only what the user said is told", "files", "attached", "source"),
+		losing("run.started", "", Dropped, "a session has an id", func(e event.Event, b event.RunStarted) bool { return b.Inferred || e.Session == "" }),
+		losing("run.started", "program", Dropped, "only backend and directory are told", avenorAlways[event.RunStarted]),
+		lost("run.started", Dropped, "only backend and directory are told", "version", "provider", "model", "profile", "mode", "rules", "resumed", "ephemeral", "capabilities"),
+		losing("run.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.RunStarted) bool {
+			return b.DangerouslyLoad == nil && b.Backend == "claude"
+		}),
+		lost("session.started", Dropped, "only backend and directory are told", "model", "resumed"),
+		losing("session.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.SessionStarted) bool {
+			return b.DangerouslyLoad == nil && b.Backend == "claude"
+		}),
+		losing("prompt", "", Dropped, "only what the user said is told", func(_ event.Event, b event.Prompt) bool { return b.Text == "" || b.Source == event.SourceHistory }),
+		lost("prompt", Dropped, "only what the user said is told", "files", "attached", "source"),
 
-	losing("text.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.TextDelta) bool { return b.ID == "" }),
-	losing("thought.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.ThoughtDelta) bool { return b.ID == "" }),
-	losing("text", "", Dropped, "there is nothing to tell", func(_ event.Event, b event.Text) bool { return b.Text == "" }),
-	losing("thought", "", Dropped, "there is nothing to tell", func(_ event.Event, b event.Thought) bool { return b.Text == "" }),
-	losing("text", "id", Synthesised, "a message has an id", func(_ event.Event, b event.Text) bool { return b.ID == "" }),
-	losing("thought", "id", Synthesised, "a message has an id", func(_ event.Event, b event.Thought) bool { return b.ID == "" }),
-	avenorBlocks[event.Text]("text"), avenorBlocks[event.Thought]("thought"),
-	lost("thought", Dropped, "only the text is told", "signature"),
+		losing("text.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.TextDelta) bool { return b.ID == "" }),
+		losing("thought.delta", "id", Synthesised, "a message has an id", func(_ event.Event, b event.ThoughtDelta) bool { return b.ID == "" }),
+		losing("text", "", Dropped, "there is nothing to tell", func(_ event.Event, b event.Text) bool { return b.Text == "" }),
+		losing("thought", "", Dropped, "there is nothing to tell", func(_ event.Event, b event.Thought) bool { return b.Text == "" }),
+		losing("text", "id", Synthesised, "a message has an id", func(_ event.Event, b event.Text) bool { return b.ID == "" }),
+		losing("thought", "id", Synthesised, "a message has an id", func(_ event.Event, b event.Thought) bool { return b.ID == "" }),
+		avenorBlocks[event.Text]("text"), avenorBlocks[event.Thought]("thought"),
+		lost("thought", Dropped, "only the text is told", "signature"),
 
-	losing("tool.called", "title", Approximated, "a call has a title: the description, or the tool's name", func(_ event.Event, b event.ToolCalled) bool {
-		return b.Title == b.Name || b.Title == "" && b.Description != ""
-	}),
-	lost("tool.called", Dropped, "only title, tool and arguments are told", "class", "description"),
-	losing("tool.called", "input", Approximated, "the arguments are an object", func(_ event.Event, b event.ToolCalled) bool {
-		return len(b.Input) > 0 && b.Input[0] != '{'
-	}),
-	avenorToolEnd("tool.done"), avenorToolEnd("tool.failed"),
-	[]Loss{
-		{Kind: "tool.denied", Fate: Approximated, Why: "it looks like a call that failed; only an answer before it tells"},
-		{Kind: "tool.cancelled", Fate: Approximated, Why: "it looks like a call that failed"},
-	},
+		losing("tool.called", "title", Approximated, "a call has a title: the description, or the tool's name", func(_ event.Event, b event.ToolCalled) bool {
+			return b.Title == b.Name || b.Title == "" && b.Description != ""
+		}),
+		lost("tool.called", Dropped, "only title, tool and arguments are told", "class", "description"),
+		losing("tool.called", "input", Approximated, "the arguments are an object", func(_ event.Event, b event.ToolCalled) bool {
+			return len(b.Input) > 0 && b.Input[0] != '{'
+		}),
+		avenorToolEnd("tool.done"), avenorToolEnd("tool.failed"),
+		[]Loss{
+			{Kind: "tool.denied", Fate: Approximated, Why: "it looks like a call that failed; only an answer before it tells"},
+			{Kind: "tool.cancelled", Fate: Approximated, Why: "it looks like a call that failed"},
+		},
 
-	lost("gate.asked", Dropped, "only tool, question and options are told", "permission", "patterns", "input", "deadline"),
-	losing("gate.asked", "request", Synthesised, "a question has an id", func(_ event.Event, b event.GateAsked) bool { return b.Request == "" }),
-	losing("gate.asked", "options", Synthesised, "a question can be answered with yes and with no", func(_ event.Event, b event.GateAsked) bool {
-		return len(avenorOptions(b.Options)) > len(b.Options) || slices.ContainsFunc(b.Options, func(o event.Option) bool { return o.Kind == "" })
-	}),
-	avenorAnswer[event.GateAllowed]("gate.allowed"), avenorAnswer[event.GateDenied]("gate.denied"),
+		lost("gate.asked", Dropped, "only tool, question and options are told", "permission", "patterns", "input", "deadline"),
+		losing("gate.asked", "request", Synthesised, "a question has an id", func(_ event.Event, b event.GateAsked) bool { return b.Request == "" }),
+		losing("gate.asked", "options", Synthesised, "a question can be answered with yes and with no", func(_ event.Event, b event.GateAsked) bool {
+			return len(avenorOptions(b.Options)) > len(b.Options) || slices.ContainsFunc(b.Options, func(o event.Option) bool { return o.Kind == "" })
+		}),
+		avenorAnswer[event.GateAllowed]("gate.allowed"), avenorAnswer[event.GateDenied]("gate.denied"),
 
-	avenorReplyEnd[event.ReplyDone]("reply.done"), avenorReplyEnd[event.ReplyFailed]("reply.failed"), avenorReplyEnd[event.ReplyCancelled]("reply.cancelled"),
+		avenorReplyEnd[event.ReplyDone]("reply.done"), avenorReplyEnd[event.ReplyFailed]("reply.failed"), avenorReplyEnd[event.ReplyCancelled]("reply.cancelled"),
 
-	losing("status", "phase", Approximated, "there are four phases: working is written", func(_ event.Event, b event.Status) bool { return !slices.Contains(avenorPhases, b.Phase) }),
-	losing("status", "source", Synthesised, "a status has a source", func(_ event.Event, b event.Status) bool { return b.Source == "" }),
-	losing("phase.started", "part", Synthesised, "the iteration tells", func(_ event.Event, b event.PhaseStarted) bool { return b.Part == "" }),
-	losing("phase.ended", "stop", Synthesised, "it is demanded: that of the last session", func(_ event.Event, b event.PhaseEnded) bool { return b.Stop == "" }),
-	losing("phase.ended", "label", Dropped, "a label belongs to a marker", func(_ event.Event, b event.PhaseEnded) bool { return b.Marker == "" }),
-	losing("loop.ended", "reason", Approximated, "there are seven reasons", func(_ event.Event, b event.LoopEnded) bool { return !slices.Contains(avenorExits, b.Reason) }),
-	lost("error", Dropped, "only source and message are told, and what a detector saw", "code", "class", "name", "retryable", "prompt", "data"),
-	losing("error", "source", Synthesised, "an error has a source: backend", func(_ event.Event, b event.Error) bool { return b.Source == "" }),
-	losing("channel.ready", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.ChannelReady) bool { return b.Source == "" }),
-	losing("channel.queued", "type", Synthesised, "it is demanded: continue", func(_ event.Event, b event.ChannelQueued) bool { return b.Type == "" }),
-	losing("channel.queued", "delivery", Synthesised, "it is demanded: channel", func(_ event.Event, b event.ChannelQueued) bool { return b.Delivery == "" }),
-	losing("channel.submitted", "delivery", Approximated, "it is tmux or pty", func(_ event.Event, b event.ChannelSubmitted) bool { return b.Delivery != "tmux" && b.Delivery != "pty" }),
-	losing("report", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.Report) bool { return b.Source == "" }),
-	losing("answer", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.Answer) bool { return b.Source == "" }),
-	losing("finish", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.Finished) bool { return b.Source == "" }),
-)
+		losing("status", "phase", Approximated, "there are four phases: working is written", func(_ event.Event, b event.Status) bool { return !slices.Contains(avenorPhases, b.Phase) }),
+		losing("status", "source", Synthesised, "a status has a source", func(_ event.Event, b event.Status) bool { return b.Source == "" }),
+		losing("phase.started", "part", Synthesised, "the iteration tells", func(_ event.Event, b event.PhaseStarted) bool { return b.Part == "" }),
+		losing("phase.ended", "stop", Synthesised, "it is demanded: that of the last session", func(_ event.Event, b event.PhaseEnded) bool { return b.Stop == "" }),
+		losing("phase.ended", "label", Dropped, "a label belongs to a marker", func(_ event.Event, b event.PhaseEnded) bool { return b.Marker == "" }),
+		losing("loop.ended", "reason", Approximated, "there are seven reasons", func(_ event.Event, b event.LoopEnded) bool { return !slices.Contains(avenorExits, b.Reason) }),
+		lost("error", Dropped, "only source and message are told, and what a detector saw", "code", "class", "name", "retryable", "prompt", "data"),
+		losing("error", "source", Synthesised, "an error has a source: backend", func(_ event.Event, b event.Error) bool { return b.Source == "" }),
+		losing("channel.ready", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.ChannelReady) bool { return b.Source == "" }),
+		losing("channel.queued", "type", Synthesised, "it is demanded: continue", func(_ event.Event, b event.ChannelQueued) bool { return b.Type == "" }),
+		losing("channel.queued", "delivery", Synthesised, "it is demanded: channel", func(_ event.Event, b event.ChannelQueued) bool { return b.Delivery == "" }),
+		losing("channel.submitted", "delivery", Approximated, "it is tmux or pty", func(_ event.Event, b event.ChannelSubmitted) bool { return b.Delivery != "tmux" && b.Delivery != "pty" }),
+		losing("report", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.Report) bool { return b.Source == "" }),
+		losing("answer", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.Answer) bool { return b.Source == "" }),
+		losing("finish", "source", Synthesised, "it is demanded: channel", func(_ event.Event, b event.Finished) bool { return b.Source == "" }),
+	)
+}
 
 // avenorBelow are the kinds that are told of sub-agents too.
 var avenorBelow = []event.Kind{

@@ -124,12 +124,12 @@ func TestEveryDialectHasItsParts(t *testing.T) {
 		if d != &native && len(samples(t, d, "clean")) == 0 {
 			t.Error("there is no clean stream in testdata")
 		}
-		for _, l := range d.losses {
+		for _, l := range d.Losses() {
 			if l.Why == "" || l.Fate == "" {
 				t.Errorf("loss of %s.%s has no reason or fate", l.Kind, l.Field)
 			}
 		}
-		for _, entries := range newLosses(d.losses, nil).byKind {
+		for _, entries := range newLosses(d.Losses(), nil).byKind {
 			for _, e := range entries {
 				if e.Field != "" && !isHeader(e.Field) && e.path == nil {
 					t.Errorf("loss of %s: there is no field %q", e.Kind, e.Field)

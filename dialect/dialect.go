@@ -33,7 +33,7 @@ type Dialect struct {
 	shapes  func() *shapes      // what its lines look like
 	checker func() checker      // what may follow what
 	rules   []Rule              // that the checker has
-	losses  []Loss              // what it has no word for
+	losses  func() []Loss       // what it has no word for; nil: nothing
 	score   func(wire.Node) int // how much a line looks like one of its own
 	mute    bool                // it has no word for the outputs of calls
 }
@@ -120,7 +120,7 @@ func (d *Dialect) NewEncoder(o Options) Encoder {
 	o.kept = t.readFrom
 	t.inner = d.encoder(o)
 	if o.Loss != nil && d != &native { // which has a word for everything
-		t.losses = newLosses(d.losses, o.Loss)
+		t.losses = newLosses(d.Losses(), o.Loss)
 	}
 	return t
 }

@@ -306,57 +306,59 @@ func grokFinish(f event.Finish, said string) string {
 }
 
 // grokLosses is what grok has no word for.
-var grokLosses = join(
-	[]Loss{
-		{Kind: "*", Fate: Dropped, Why: "the dialect knows one agent", when: func(e event.Event) bool { return !e.Top() }},
-		noTime("timestamp"),
-		{Kind: "*", Field: "session", Fate: Approximated, Why: "a stream has one session, the first"},
-	},
-	numbering, inferences(),
-	dropped("there is no word for it", "session.started", "catalog", "prompt", "thought.delta", "thought", "gate.asked", "gate.allowed", "gate.denied",
-		"skill.found", "skill.loaded", "skill.read", "agent.started", "agent.ended", "compacted", "retry", "notice", "diag", "status",
-		"loop.started", "loop.ended", "phase.started", "phase.ended", "phase.retry", "plan", "channel.ready", "channel.queued", "channel.submitted",
-		"report", "answer", "finish", "custom"),
-	dropped("the whole block follows", "text.delta"),
-	dropped("the call is told when it has ended", "tool.started", "tool.output"),
-	dropped("the last step_finish, or the error after it, says it", "reply.done", "reply.failed", "reply.cancelled"),
-	dropped("the last line of a failed run says it", "error"),
-	[]Loss{{Kind: "run.started", Fate: Approximated, Why: "only the session's id is told, with each line"}},
-	[]Loss{
-		{Kind: "turn.started", Field: "number", Fate: Approximated, Why: "steps are counted from 1", when: always},
-		{Kind: "turn.ended", Field: "number", Fate: Approximated, Why: "steps are counted from 1", when: always},
-		{Kind: "tool.called", Field: "input", Fate: Synthesised, Why: "arguments are an object, empty if none are known", when: func(e event.Event) bool {
-			return len(e.Body.(event.ToolCalled).Input) == 0
-		}},
-	},
-	lost("text", Dropped, "only the text is told", "id", "start", "end"),
-	lost("text", Approximated, "a text that was cut looks whole; one of an attempt that was given up is left out", "partial"),
-	lost("tool.called", Dropped, "only name and arguments are told", "title", "class", "description", "update"),
-	lost("turn.ended", Dropped, "only the reason, the tokens and the cost are told", "provider", "model", "profile", "context"),
-	lost("turn.ended", Approximated, "the model's own word is told only where there is no other", "said"),
-	lost("turn.ended", Approximated, "cached input counts as input, reasoning as output", "usage.reasoning", "usage.cache_read", "usage.cache_write"),
-	[]Loss{
-		{Kind: "turn.ended", Field: "usage.input", Fate: Approximated, Why: "cached input counts as input; 0 if it is not known", when: grokUsageDiffers},
-		{Kind: "turn.ended", Field: "usage.output", Fate: Approximated, Why: "reasoning counts as output; 0 if it is not known", when: grokUsageDiffers},
-		{Kind: "turn.ended", Field: "cost.total", Fate: Approximated, Why: "the cost is told in millionths of a dollar, and only beside tokens", when: grokCostDiffers},
-		{Kind: "turn.ended", Field: "finish", Fate: Synthesised, Why: "a reason is demanded: what happened tells", when: func(e event.Event) bool {
-			return e.Body.(event.TurnEnded).Finish == ""
-		}},
-		{Kind: "turn.ended", Field: "finish", Fate: Approximated, Why: "a stop sequence is a stop", when: func(e event.Event) bool {
-			return e.Body.(event.TurnEnded).Finish == event.FinishSequence
-		}},
-		{Kind: "turn.ended", Field: "at", Fate: Approximated, Why: "a step ends after its calls"},
-		{Kind: "tool.called", Field: "at", Fate: Approximated, Why: "a call is told when it has ended"},
-		{Kind: "tool.denied", Fate: Approximated, Why: "a denied call looks like one that failed"},
-		{Kind: "tool.cancelled", Fate: Approximated, Why: "a cancelled call looks like one that failed"},
-		{Kind: "run.cancelled", Fate: Approximated, Why: "a run that was stopped looks like one that failed"},
-		{Kind: "turn.started", Fate: Synthesised, Why: "a run in which nothing was said has one empty step", when: never},
-		{Kind: "turn.ended", Fate: Synthesised, Why: "a run in which nothing was said has one empty step", when: never},
-	},
-	lost("turn.ended", Approximated, "only the whole cost is told, in millionths of a dollar", "cost.input", "cost.output", "cost.cache_read", "cost.cache_write"),
-	grokEnd("tool.done"), grokEnd("tool.failed"),
-	grokRunEnd("run.done"), lost("run.done", Dropped, "only the message of a failed run is told", "reason"), grokRunEnd("run.failed"),
-)
+func grokLosses() []Loss {
+	return join(
+		[]Loss{
+			{Kind: "*", Fate: Dropped, Why: "the dialect knows one agent", when: func(e event.Event) bool { return !e.Top() }},
+			noTime("timestamp"),
+			{Kind: "*", Field: "session", Fate: Approximated, Why: "a stream has one session, the first"},
+		},
+		numbering, inferences(),
+		dropped("there is no word for it", "session.started", "catalog", "prompt", "thought.delta", "thought", "gate.asked", "gate.allowed", "gate.denied",
+			"skill.found", "skill.loaded", "skill.read", "agent.started", "agent.ended", "compacted", "retry", "notice", "diag", "status",
+			"loop.started", "loop.ended", "phase.started", "phase.ended", "phase.retry", "plan", "channel.ready", "channel.queued", "channel.submitted",
+			"report", "answer", "finish", "custom"),
+		dropped("the whole block follows", "text.delta"),
+		dropped("the call is told when it has ended", "tool.started", "tool.output"),
+		dropped("the last step_finish, or the error after it, says it", "reply.done", "reply.failed", "reply.cancelled"),
+		dropped("the last line of a failed run says it", "error"),
+		[]Loss{{Kind: "run.started", Fate: Approximated, Why: "only the session's id is told, with each line"}},
+		[]Loss{
+			{Kind: "turn.started", Field: "number", Fate: Approximated, Why: "steps are counted from 1", when: always},
+			{Kind: "turn.ended", Field: "number", Fate: Approximated, Why: "steps are counted from 1", when: always},
+			{Kind: "tool.called", Field: "input", Fate: Synthesised, Why: "arguments are an object, empty if none are known", when: func(e event.Event) bool {
+				return len(e.Body.(event.ToolCalled).Input) == 0
+			}},
+		},
+		lost("text", Dropped, "only the text is told", "id", "start", "end"),
+		lost("text", Approximated, "a text that was cut looks whole; one of an attempt that was given up is left out", "partial"),
+		lost("tool.called", Dropped, "only name and arguments are told", "title", "class", "description", "update"),
+		lost("turn.ended", Dropped, "only the reason, the tokens and the cost are told", "provider", "model", "profile", "context"),
+		lost("turn.ended", Approximated, "the model's own word is told only where there is no other", "said"),
+		lost("turn.ended", Approximated, "cached input counts as input, reasoning as output", "usage.reasoning", "usage.cache_read", "usage.cache_write"),
+		[]Loss{
+			{Kind: "turn.ended", Field: "usage.input", Fate: Approximated, Why: "cached input counts as input; 0 if it is not known", when: grokUsageDiffers},
+			{Kind: "turn.ended", Field: "usage.output", Fate: Approximated, Why: "reasoning counts as output; 0 if it is not known", when: grokUsageDiffers},
+			{Kind: "turn.ended", Field: "cost.total", Fate: Approximated, Why: "the cost is told in millionths of a dollar, and only beside tokens", when: grokCostDiffers},
+			{Kind: "turn.ended", Field: "finish", Fate: Synthesised, Why: "a reason is demanded: what happened tells", when: func(e event.Event) bool {
+				return e.Body.(event.TurnEnded).Finish == ""
+			}},
+			{Kind: "turn.ended", Field: "finish", Fate: Approximated, Why: "a stop sequence is a stop", when: func(e event.Event) bool {
+				return e.Body.(event.TurnEnded).Finish == event.FinishSequence
+			}},
+			{Kind: "turn.ended", Field: "at", Fate: Approximated, Why: "a step ends after its calls"},
+			{Kind: "tool.called", Field: "at", Fate: Approximated, Why: "a call is told when it has ended"},
+			{Kind: "tool.denied", Fate: Approximated, Why: "a denied call looks like one that failed"},
+			{Kind: "tool.cancelled", Fate: Approximated, Why: "a cancelled call looks like one that failed"},
+			{Kind: "run.cancelled", Fate: Approximated, Why: "a run that was stopped looks like one that failed"},
+			{Kind: "turn.started", Fate: Synthesised, Why: "a run in which nothing was said has one empty step", when: never},
+			{Kind: "turn.ended", Fate: Synthesised, Why: "a run in which nothing was said has one empty step", when: never},
+		},
+		lost("turn.ended", Approximated, "only the whole cost is told, in millionths of a dollar", "cost.input", "cost.output", "cost.cache_read", "cost.cache_write"),
+		grokEnd("tool.done"), grokEnd("tool.failed"),
+		grokRunEnd("run.done"), lost("run.done", Dropped, "only the message of a failed run is told", "reason"), grokRunEnd("run.failed"),
+	)
+}
 
 // grokUsageDiffers says whether tokens are told in other buckets than they were counted in.
 func grokUsageDiffers(e event.Event) bool {

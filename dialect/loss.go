@@ -32,7 +32,12 @@ type Loss struct {
 }
 
 // Losses returns what the dialect has no word for, kind by kind: the table behind the reports.
-func (d *Dialect) Losses() []Loss { return d.losses }
+func (d *Dialect) Losses() []Loss {
+	if d.losses == nil {
+		return nil
+	}
+	return d.losses()
+}
 
 // losses is a dialect's table, ready to be asked.
 type losses struct {

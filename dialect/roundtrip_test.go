@@ -38,7 +38,7 @@ func wantBackLessLoss(t *testing.T, events []event.Event, d *Dialect) {
 	var want []told
 	gone := map[event.Kind]bool{} // kinds that the dialect may not have
 	agents, calls := true, true   // lines say which agent they are of, and the call's own id
-	for _, l := range d.losses {
+	for _, l := range d.Losses() {
 		gone[l.Kind] = gone[l.Kind] || l.Field == ""
 		agents = agents && !(l.Kind == "*" && l.Field == "agent")
 		calls = calls && !(l.Kind == "*" && l.Field == "call")
@@ -67,7 +67,7 @@ func wantBackLessLoss(t *testing.T, events []event.Event, d *Dialect) {
 			}
 			x.lost = append(x.lost, l.Field)
 		}
-		for _, l := range d.losses { // told once for the whole stream
+		for _, l := range d.Losses() { // told once for the whole stream
 			if l.Kind == "*" && l.Field != "" {
 				x.lost = append(x.lost, l.Field)
 			}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
@@ -63,35 +62,25 @@ func (c *checks) answer() (func(string) error, error) {
 	if err != nil {
 		return nil, hinted{err, "--output-schema names a file with a JSON Schema"}
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(data, &schema); err != nil {
 		return nil, hinted{fmt.Errorf("%s: %w", c.schemaFile, err), "--output-schema names a file with a JSON Schema"}
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(nowhere{}) // a schema that refers to the network or other files is not followed
-	if err := compiler.AddResource("schema.json", doc); err != nil {
-		return nil, hinted{err, "--output-schema names a file with a JSON Schema"}
-	}
-	schema, err := compiler.Compile("schema.json")
+	resolved, err := schema.Resolve(nil) // references to other files or the network are errors
 	if err != nil {
 		return nil, hinted{fmt.Errorf("%s: %w", c.schemaFile, err), "--output-schema names a file with a JSON Schema"}
 	}
 	return func(text string) error {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(unfenced(text)))
-		if err != nil {
+		var value any
+		if err := json.Unmarshal([]byte(unfenced(text)), &value); err != nil {
 			return errors.New("the answer is not JSON, and a schema was given: " + oneLine(err.Error()))
 		}
-		if err := schema.Validate(value); err != nil {
-			return errors.New("the answer does not fit its schema: " + shortly(err))
+		if err := resolved.Validate(value); err != nil {
+			return errors.New("the answer does not fit its schema: " + oneLine(err.Error()))
 		}
 		return nil
 	}, nil
 }
-
-// nowhere loads nothing.
-type nowhere struct{}
-
-func (nowhere) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not read", url) }
 
 // unfenced takes a fence off an answer that is one fenced block: models cannot help it.
 func unfenced(text string) string {
@@ -104,21 +93,6 @@ func unfenced(text string) string {
 		}
 	}
 	return text
-}
-
-// shortly says the first things that are wrong.
-func shortly(err error) string {
-	v, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
-		return oneLine(err.Error())
-	}
-	var parts []string
-	for _, u := range v.BasicOutput().Errors {
-		if u.Error != nil {
-			parts = append(parts, fmt.Sprintf("at %q: %s", u.InstanceLocation, u.Error))
-		}
-	}
-	return strings.Join(parts[:min(3, len(parts))], "; ")
 }
 
 // after holds a run that is done to what was asked of it.

@@ -59,7 +59,13 @@ type cost struct {
 
 // agents prints what a run costs, against the floor and against the agents that are installed.
 func agents(dir, sluice string) error {
-	floor := filepath.Join(dir, "floor")
+	floor, err := filepath.Abs(filepath.Join(dir, "floor"))
+	if err != nil {
+		return err
+	}
+	if sluice, err = filepath.Abs(sluice); err != nil {
+		return err
+	}
 	if out, err := exec.Command("go", "build", "-o", floor, "./scripts/floor").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -149,8 +155,10 @@ func median(env []string, args ...string) (cost, error) {
 
 // spend runs an agent once.
 func spend(env []string, args ...string) (c cost, err error) {
-	cmd := exec.Command(args[0], args[1:]...)
+	// Through a shell: a process begins with the peak memory of the one that it was forked from, and this one is large.
+	cmd := exec.Command("sh", append([]string{"-c", `"$0" "$@"; exit $?`}, args...)...)
 	cmd.Env = env
+	cmd.Dir = os.TempDir() // no repository: what a run changed in one is worth some git commands, which the floor does not run
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
