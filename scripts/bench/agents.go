@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/sluice-dev/sluice/internal/modelserver"
 	"github.com/sluice-dev/sluice/internal/script"
@@ -52,22 +48,31 @@ var rivals = []rival{
 
 // A cost is what one run took.
 type cost struct {
-	first time.Duration // until its first line
-	cpu   time.Duration // of the process and what it waited for
-	peak  int64         // kilobytes
+	first float64 // milliseconds until its first line
+	cpu   float64 // milliseconds of the process and what it waited for
+	peak  int64   // kilobytes
 }
+
+// scales is the program that weighs another one.
+type scales string
 
 // agents prints what a run costs, against the floor and against the agents that are installed.
 func agents(dir, sluice string) error {
-	floor, err := filepath.Abs(filepath.Join(dir, "floor"))
+	built := map[string]string{}
+	for _, name := range []string{"floor", "weigh"} {
+		path, err := filepath.Abs(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if out, err := exec.Command("go", "build", "-o", path, "./scripts/"+name).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		built[name] = path
+	}
+	floor, weigh := built["floor"], scales(built["weigh"])
+	sluice, err := filepath.Abs(sluice)
 	if err != nil {
 		return err
-	}
-	if sluice, err = filepath.Abs(sluice); err != nil {
-		return err
-	}
-	if out, err := exec.Command("go", "build", "-o", floor, "./scripts/floor").CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
 	}
 	fmt.Println("\nrun, against the least that an agent can do (median of 5)")
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
@@ -80,16 +85,16 @@ func agents(dir, sluice string) error {
 		}
 		server := httptest.NewServer(modelserver.New(s, modelserver.Options{}))
 		env := environment(server.URL)
-		least, err := median(env, floor, "go")
+		least, err := weigh.median(env, floor, "go")
 		if err != nil {
 			return err
 		}
-		ours, err := median(env, sluice, "run", "--ephemeral", "--max-turns", "0", "--mode", "yolo", "--model", "anthropic/m", "--format", "native", "go")
+		ours, err := weigh.median(env, sluice, "run", "--ephemeral", "--max-turns", "0", "--mode", "yolo", "--model", "anthropic/m", "--format", "native", "go")
 		if err != nil {
 			return err
 		}
 		line := func(name string, c cost, bar, verdict string) {
-			fmt.Fprintf(w, "%s\t%s\t%.1f ms\t%.1f ms\t%.1f\t%s\t%.1f MB\t%s\t\n", t.name, name, ms(c.first), ms(c.cpu), float64(c.cpu)/float64(least.cpu), bar, float64(c.peak)/1024, verdict)
+			fmt.Fprintf(w, "%s\t%s\t%.1f ms\t%.1f ms\t%.1f\t%s\t%.1f MB\t%s\t\n", t.name, name, c.first, c.cpu, c.cpu/least.cpu, bar, float64(c.peak)/1024, verdict)
 		}
 		line("floor", least, "", "")
 		line("sluice", ours, fmt.Sprintf("%.0f", t.cpu), t.verdict(ours, least, single))
@@ -100,7 +105,7 @@ func agents(dir, sluice string) error {
 			if _, err := exec.LookPath(r.args[0]); err != nil {
 				continue
 			}
-			c, err := spend(env, r.args...)
+			c, err := weigh.spend(env, r.args...)
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "bench: %s: %v\n", r.name, err)
 				continue
@@ -115,10 +120,10 @@ func agents(dir, sluice string) error {
 // verdict holds our cost against the bars: CPU by the floor's, and memory by our own for one reply.
 func (t task) verdict(ours, least cost, single int64) string {
 	var below []string
-	if float64(ours.cpu) > t.cpu*float64(least.cpu) {
+	if ours.cpu > t.cpu*least.cpu {
 		below = append(below, "CPU")
 	}
-	if single == 0 && (ours.peak > 25<<10 || ours.first > 15*time.Millisecond) {
+	if single == 0 && (ours.peak > 25<<10 || ours.first > 15) {
 		below = append(below, "first line within 15 ms, 25 MB")
 	}
 	if single > 0 && ours.peak > single+10<<10 {
@@ -130,8 +135,6 @@ func (t task) verdict(ours, least cost, single int64) string {
 	return "OVER: " + strings.Join(below, ", ")
 }
 
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 // environment points every agent to the scripted model.
 func environment(url string) []string {
 	return append(os.Environ(),
@@ -140,10 +143,10 @@ func environment(url string) []string {
 	)
 }
 
-func median(env []string, args ...string) (cost, error) {
+func (s scales) median(env []string, args ...string) (cost, error) {
 	var list []cost
 	for range 5 {
-		c, err := spend(env, args...)
+		c, err := s.spend(env, args...)
 		if err != nil {
 			return cost{}, err
 		}
@@ -154,31 +157,16 @@ func median(env []string, args ...string) (cost, error) {
 }
 
 // spend runs an agent once.
-func spend(env []string, args ...string) (c cost, err error) {
-	// Through a shell: a process begins with the peak memory of the one that it was forked from, and this one is large.
-	cmd := exec.Command("sh", append([]string{"-c", `"$0" "$@"; exit $?`}, args...)...)
+func (s scales) spend(env []string, args ...string) (c cost, err error) {
+	cmd := exec.Command(string(s), args...)
 	cmd.Env = env
 	cmd.Dir = os.TempDir() // no repository: what a run changed in one is worth some git commands, which the floor does not run
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
+	out, err := cmd.Output()
 	if err != nil {
-		return c, err
-	}
-	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		return c, err
-	}
-	watchdog := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
-	defer watchdog.Stop()
-	r := bufio.NewReader(out)
-	r.ReadSlice('\n')
-	c.first = time.Since(begin)
-	io.Copy(io.Discard, r)
-	if err := cmd.Wait(); err != nil {
 		return c, fmt.Errorf("%w: %s", err, stderr.String())
 	}
-	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	c.cpu, c.peak = time.Duration(use.Utime.Nano()+use.Stime.Nano()), use.Maxrss
-	return c, nil
+	_, err = fmt.Sscan(string(out), &c.first, &c.cpu, &c.peak)
+	return c, err
 }
