@@ -2,13 +2,14 @@ package agent
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sluice-dev/sluice/internal/plain"
 )
 
 // System is what the model is told before anything else: where it is, how it should work, and what the people who keep the
@@ -81,15 +82,7 @@ func Instructions(workspace string) (list []Instruction) {
 // instruction reads the folder's file for agents.
 func instruction(root *os.Root, folder string) (text, name string, ok bool) {
 	for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
-		file, err := root.Open(filepath.Join(folder, name))
-		if err != nil {
-			continue
-		}
-		defer file.Close()
-		if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		data, err := io.ReadAll(io.LimitReader(file, instructionLimit))
+		data, err := plain.Read(root, filepath.Join(folder, name), instructionLimit)
 		if err == nil && len(data) > 0 {
 			return strings.ToValidUTF8(string(data), "\uFFFD"), name, true
 		}

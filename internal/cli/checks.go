@@ -121,7 +121,7 @@ func (c *checks) run(ctx context.Context, r *runner) error {
 	var out tail
 	begun := time.Now()
 	p, err := r.group.Start(proc.Cmd{
-		Args: []string{"bash", "-c", c.verify}, Dir: r.workspace, Env: tool.Environment(os.Environ()), Stdout: &out, Stderr: &out,
+		Args: r.gear.walled([]string{"bash", "-c", c.verify}), Dir: r.workspace, Env: tool.Environment(os.Environ()), Stdout: &out, Stderr: &out,
 	})
 	if err != nil {
 		return fmt.Errorf("--verify: %w", err)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-dev/sluice/internal/sandbox"
+
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -49,6 +51,7 @@ func (h hinted) Unwrap() error { return h.err }
 
 // Main runs the program and ends it.
 func Main() {
+	sandbox.Enter() // a command of ours may begin as ourselves, and go no further than this
 	ignoreSignals()
 	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
 	debug.SetGCPercent(400)
@@ -115,7 +118,7 @@ outcome; and it reads such streams, whichever dialect they are in (` + dialectNa
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), configCommand(io), trustCommand(io), versionCommand(io))
+	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), versionCommand(io))
 	for _, cmd := range root.Commands() {
 		cmd.Args = hintArgs(cmd.Args)
 	}

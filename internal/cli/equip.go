@@ -128,14 +128,19 @@ func (e *equipment) requires(name string) error {
 	return fmt.Errorf("the MCP server %s is required, and is not configured", name)
 }
 
-// release ends what was started.
+// release lets the servers take their leave.
 func (e *equipment) release() {
 	if e.hub != nil {
 		e.hub.Close()
 	}
-	if e.box != nil {
-		e.box.Close()
+}
+
+// walled puts the sandbox around a command, if there is one.
+func (e *equipment) walled(args []string) []string {
+	if e.box == nil {
+		return args
 	}
+	return e.box.Wrap(args)
 }
 
 // tools are the servers' tools.

@@ -218,6 +218,9 @@ func (r *runner) finish(v agent.Verdict) int {
 // end leaves nothing behind, and makes the run's end of the verdict.
 func (r *runner) end(v agent.Verdict) event.RunEnd {
 	killed := r.group.Close()
+	if r.gear.box != nil {
+		r.gear.box.Close()
+	}
 	end := event.RunEnd{
 		Outcome: v.Outcome, Reason: v.Reason, Class: v.Class, Code: v.Code, Usage: v.Usage, Cost: v.Cost, Denials: v.Denials,
 		Duration: new(time.Since(r.began).Milliseconds()), Killed: killed, Changes: r.tree.after(),

@@ -39,6 +39,7 @@ func newTimeline(session string, w *journal.Writer, show event.Sink, secrets *se
 
 // finish ends the stream, and returns the end that was told.
 func (t *timeline) finish(end event.RunEnd) event.RunEnd {
+	t.src.Flush() // what may have been the beginning of a secret was none
 	rest, end := t.close(end)
 	for _, e := range rest {
 		t.stage.Put(e)
@@ -49,7 +50,6 @@ func (t *timeline) finish(end event.RunEnd) event.RunEnd {
 // close writes down all that ends the stream before anybody is shown any of it: a reader may take his time. It returns what
 // is to be shown, and the end, which is another one if the journal breaks here. The second time there is nothing left to end.
 func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
-	t.src.Flush() // what may have been the beginning of a secret was none
 	end.Reason, end.Detail = t.secrets.String(end.Reason), t.secrets.String(end.Detail)
 	rest, keep := t.book.shut(end)
 	src := event.NewSource(t.session, t.src.Last(), keep, nil, time.Now)

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/sandbox"
 	"github.com/sluice-dev/sluice/internal/skill"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -82,13 +83,10 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	policy := gate.Policy{Mode: r.mode, Rules: rules, Home: home}
 	g := gate.New(policy, gate.Nobody{})
 	o := tool.Options{
-		Workspace: r.workspace, Spill: r.spill(), Group: &r.group,
+		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled,
 		Hidden: func(target string) bool {
 			return g.Decide([]gate.Access{{Permission: "read", Target: target, Class: event.ClassInfo}}).Action == gate.Deny
 		},
-	}
-	if r.gear.box != nil {
-		o.Sandbox = r.gear.box.Wrap
 	}
 	for _, s := range r.gear.skills {
 		o.Readable = append(o.Readable, s.Dir)
@@ -103,7 +101,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	}
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
-		Provider: prov, Model: model, Profile: first(who.Name, profile), System: first(r.system, who.Prompt, agent.System(r.workspace, r.began)),
+		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
 		Tools: tools, Gate: g, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
@@ -115,6 +113,18 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		},
 		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
 	}
+}
+
+// instructions are what the model is told first.
+func (r *runner) instructions(who skill.Profile) string {
+	text := first(r.system, who.Prompt)
+	if text == "" {
+		text = agent.System(r.workspace, r.began)
+	}
+	if r.cfg.Sandbox != string(sandbox.Off) && r.gear.box != nil {
+		text += "\n" + r.gear.box.Enforced() + "\n"
+	}
+	return text
 }
 
 // play takes on a profile: its model, if nobody named one, and its rules. One that the user does not trust allows nothing.
