@@ -3,9 +3,13 @@
 GO ?= go
 FUZZTIME ?= 4s
 
-.PHONY: test check unit fuzz bench profile generate build
+.PHONY: test need check unit fuzz bench profile interop generate build
 
-test: check unit fuzz
+test: need check unit fuzz
+
+# What tests need beside Go is installed, where that can be done.
+need:
+	@scripts/need
 
 # Format, vet, staticcheck.
 check:

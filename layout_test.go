@@ -31,6 +31,7 @@ var floors = [][]string{
 var outside = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"journal"},
 	"github.com/spf13/cobra":       {"internal/cli"},
+	"github.com/spf13/pflag":       {"internal/cli"},
 	"golang.org/x/term":            {"internal/cli"},
 	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool", "internal/sandbox", "internal/cli"},
 

@@ -82,7 +82,7 @@ func Instructions(workspace string) (list []Instruction) {
 // instruction reads the folder's file for agents.
 func instruction(root *os.Root, folder string) (text, name string, ok bool) {
 	for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
-		data, err := plain.Read(root, filepath.Join(folder, name), instructionLimit)
+		data, err := plain.Head(root, filepath.Join(folder, name), 16<<20, instructionLimit)
 		if err == nil && len(data) > 0 {
 			return strings.ToValidUTF8(string(data), "\uFFFD"), name, true
 		}
