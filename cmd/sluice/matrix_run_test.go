@@ -37,8 +37,9 @@ const (
 type run struct {
 	*testing.T
 	dialect *dialect.Dialect
-	dir     string   // home, state, work, strays
-	program string   // sluice, or one that plays it
+	dir     string // home, state, work, strays
+	program string // sluice, or one that plays it
+	session string
 	args    []string // behind the program's name
 	env     []string
 	narrow  bool // stdout is a pipe that holds little
@@ -56,7 +57,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, d *dialect.Dialect) *run {
-	r := &run{T: t, dialect: d, dir: t.TempDir(), program: "sluice", gone: make(chan struct{})}
+	r := &run{T: t, dialect: d, dir: t.TempDir(), program: "sluice", session: session, gone: make(chan struct{})}
 	for _, name := range []string{"home", "work", "strays", "tmp"} {
 		if err := os.Mkdir(r.path(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -66,14 +67,19 @@ func newRun(t *testing.T, d *dialect.Dialect) *run {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + r.path("home"), "TMPDIR=" + r.path("tmp"), "XDG_STATE_HOME=" + r.path("state"),
 		"XDG_CONFIG_HOME=" + r.path("home"), "ANTHROPIC_API_KEY=" + key, "STRAYS=" + r.path("strays"),
 	}
-	r.args = []string{"run", "--format", d.Name, "--session-id", session, "--model", "anthropic/scripted", "--mode", "yolo", "-C", r.path("work"), "Do it."}
+	r.args = append(r.flags(d, session), "Do it.")
 	return r
+}
+
+// flags are what every run is told.
+func (r *run) flags(d *dialect.Dialect, session string) []string {
+	return []string{"run", "--format", d.Name, "--session-id", session, "--model", "anthropic/scripted", "--mode", "yolo", "-C", r.path("work")}
 }
 
 func (r *run) path(name string) string { return filepath.Join(r.dir, name) }
 
 func (r *run) journal() string {
-	return r.path(filepath.Join("state", "sluice", "sessions", session, "journal.ndjson"))
+	return r.path(filepath.Join("state", "sluice", "sessions", r.session, "journal.ndjson"))
 }
 
 // set sets a variable, or takes it away if the value is empty.
