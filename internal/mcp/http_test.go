@@ -109,14 +109,14 @@ func TestAddressesThatFail(t *testing.T) {
 	want := map[string]string{
 		"auth":    "it does not let us in (401 Unauthorized): set an Authorization header for it",
 		"html":    `unsupported content type "text/html"`,
-		"garbage": "failed to decode response", "stream": "failed to decode event", "cut": "terminated without response",
-		"missing": "Not Found", "broken": "Internal Server Error", "endless": "the answer has more than 32 MB",
+		"garbage": "failed to decode response", "stream": "failed to decode event", "cut": "request terminated without response",
+		"missing": "Not Found", "broken": "Internal Server Error", "endless": "failed to read body: the answer has more than 32 MB",
 		"silent": "it did not answer within 300ms",
 	}
 	t.Cleanup(func() { close(silent) })
 	b := connect(t, Options{}, servers...)
 	for _, s := range b.Status() {
-		if s.State != Failed || !strings.Contains(s.Err, want[s.Name]) || s.Took > 5*time.Second {
+		if s.State != Failed || !strings.HasPrefix(s.Err, want[s.Name]) || s.Took > 5*time.Second {
 			t.Errorf("%+v, want %q", s, want[s.Name])
 		}
 		b.await("error mcp " + s.Name + ": MCP server " + s.Name + " is not there: ")
@@ -180,5 +180,16 @@ func TestSideStream(t *testing.T) {
 				t.Errorf("%+v %q", r, b.told())
 			}
 		})
+	}
+}
+
+func TestAddressGoesAway(t *testing.T) {
+	s := httptest.NewServer(handler(t, good()))
+	b := connect(t, Options{}, Server{Name: "s", URL: s.URL + "/?key=secret"})
+	s.CloseClientConnections()
+	s.Close()
+	b.run("s_echo", "{}") // it may find a connection that it takes for open
+	if r := b.run("s_echo", "{}"); !strings.HasPrefix(r.Error, "MCP server s failed the call: dial tcp 127.0.0.1:") || strings.Contains(r.Error, "secret") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/sluice-dev/sluice/event"
@@ -214,8 +213,8 @@ func (l *link) call(ctx context.Context, name string, arguments event.Raw, out f
 	if timed.Err() != nil {
 		p.givenUp.Add(1)
 	}
-	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, fmt.Errorf("it refused the call: %s", oneLine(wire.Message, lineLimit))
+	if e, ok := answered(err); ok {
+		return nil, fmt.Errorf("it refused the call: %s", oneLine(e.Message, lineLimit))
 	}
 	return nil, p.explain(timed, err)
 }

@@ -206,47 +206,6 @@ func (s Server) Check() error {
 	return nil
 }
 
-// Expand puts values in the place of ${NAME} in environment and headers, so that no key need stand in a file.
-func (s Server) Expand(lookup func(name string) (string, bool)) (Server, error) {
-	var err error
-	if s.Env, err = expandAll(s.Env, lookup); err == nil {
-		s.Headers, err = expandAll(s.Headers, lookup)
-	}
-	if err != nil {
-		return s, fmt.Errorf("server %q: %w", s.Name, err)
-	}
-	return s, nil
-}
-
-func expandAll(in map[string]string, lookup func(string) (string, bool)) (map[string]string, error) {
-	if in == nil {
-		return nil, nil
-	}
-	out := map[string]string{}
-	for key, text := range in {
-		var b strings.Builder
-		for {
-			before, rest, found := strings.Cut(text, "${")
-			b.WriteString(before)
-			if !found {
-				break
-			}
-			name, after, whole := strings.Cut(rest, "}")
-			if !whole {
-				return nil, fmt.Errorf("%s: a ${ is never closed", key)
-			}
-			value, ok := lookup(name)
-			if !ok {
-				return nil, fmt.Errorf("%s: the variable %s is not set", key, name)
-			}
-			b.WriteString(value)
-			text = after
-		}
-		out[key] = b.String()
-	}
-	return out, nil
-}
-
 func (s Server) transport() string {
 	if s.URL != "" {
 		return "http"

@@ -577,16 +577,3 @@ func TestRunIsGivenUpWhileServersStart(t *testing.T) {
 		}
 	}
 }
-
-func TestExpand(t *testing.T) {
-	env := func(name string) (string, bool) { return "v" + name, name != "NONE" }
-	s, err := Server{Env: map[string]string{"A": "x${B}y${C}", "D": "$E $"}, Headers: map[string]string{"H": "Bearer ${T}"}}.Expand(env)
-	if diff := cmp.Diff(Server{Env: map[string]string{"A": "xvByvC", "D": "$E $"}, Headers: map[string]string{"H": "Bearer vT"}}, s); diff != "" || err != nil {
-		t.Error(err, diff)
-	}
-	for text, want := range map[string]string{"${NONE}": "the variable NONE is not set", "${A": "never closed"} {
-		if _, err := (Server{Name: "s", Headers: map[string]string{"H": text}}).Expand(env); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,7 +45,7 @@ type peer struct {
 // connect makes a connection, as long as ctx lasts.
 func (l *link) connect(ctx context.Context) (*peer, error) {
 	p, err := l.dial(ctx, established)
-	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+	if _, refused := answered(err); refused {
 		return l.dial(ctx, "") // the newest
 	}
 	return p, err
@@ -94,12 +97,19 @@ func (p *peer) over() bool {
 	}
 }
 
+// answered says whether an error is the server's answer, and which. Some of the client's own look like one.
+func answered(err error) (*jsonrpc.Error, bool) {
+	const rejected = -32005 // nothing was sent
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	return e, ok && e.Code != rejected
+}
+
 // explain says in one line why something did not work out.
 func (p *peer) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
+	if _, refused := answered(err); refused {
 		return err
 	}
 	if p.carrier.why() == "" { // if the connection broke, its end is near and has a reason
@@ -111,7 +121,20 @@ func (p *peer) explain(ctx context.Context, err error) error {
 	if why := p.carrier.why(); why != "" {
 		return errors.New(why)
 	}
-	return err
+	return errors.New(brief(err))
+}
+
+var wrapping = regexp.MustCompile(`^((calling|sending) "[^"]*": |rejected by transport: )+`)
+
+// brief is what an error of the client says, without the steps that led there, and without an address, which may hold a key.
+func brief(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	if errors.Is(err, io.EOF) {
+		return "the connection broke"
+	}
+	return oneLine(wrapping.ReplaceAllString(err.Error(), ""), lineLimit)
 }
 
 // why says why a connection that is over has ended.
@@ -120,7 +143,7 @@ func (p *peer) why() string {
 		return why
 	}
 	if err := p.session.Wait(); err != nil {
-		return oneLine(err.Error(), lineLimit)
+		return brief(err)
 	}
 	return "it closed the connection"
 }
