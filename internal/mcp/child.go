@@ -26,6 +26,7 @@ const cancelled = "notifications/cancelled"
 const (
 	messageLimit = 32 << 20 // bytes of one message
 	stuckTime    = 500 * time.Millisecond
+	leaveTime    = 200 * time.Millisecond // many servers do not leave when their stdin ends: they wait for TERM
 )
 
 // A child is a server that we started: its stdin and stdout carry one message a line. A line that is none is noise, which many
@@ -211,7 +212,7 @@ func (c *child) shut() {
 	c.Close()
 	select {
 	case <-c.process.Done():
-	case <-time.After(closeTime):
+	case <-time.After(leaveTime):
 	}
 	c.process.Kill()
 }

@@ -38,14 +38,15 @@ const (
 
 // Options are what servers need. The zero value works.
 type Options struct {
-	Group     *proc.Group      // what servers are started in; nil: one that is closed with the hub
-	Emit      func(event.Body) // takes what happens, from any goroutine; nil: nobody wants to know
-	Workspace string           // the root that servers are told, and the folder that they start in; empty: the current one
-	Env       []string         // for servers, before their own; nil: ours without what looks secret
-	Client    *http.Client     // for servers with an address; nil: the usual one
-	Spill     string           // folder for results that are too long; empty: what is too long is lost
-	Reserved  []string         // names that no tool may have, besides those of the tools that come with Sluice
-	Version   string           // of this program
+	Group     *proc.Group         // what servers are started in; nil: one that is closed with the hub
+	Emit      func(event.Body)    // takes what happens, from any goroutine; nil: nobody wants to know
+	Workspace string              // the root that servers are told, and the folder that they start in; empty: the current one
+	Env       []string            // for servers, before their own; nil: ours without what looks secret
+	Client    *http.Client        // for servers with an address; nil: the usual one
+	Spill     string              // folder for results that are too long; empty: what is too long is lost
+	Clean     func(string) string // takes out of a result what nobody may see; nil: nothing
+	Reserved  []string            // names that no tool may have, besides those of the tools that come with Sluice
+	Version   string              // of this program
 }
 
 // A State says how a server is.

@@ -21,7 +21,8 @@ const (
 	keepLimit  = 2 << 20   // bytes of text that are kept as they are
 	excerpt    = 20_000    // bytes of head and of tail, of what is not
 	imageLimit = 3_750_000 // bytes: 5 MB of base64
-	metaLimit  = 4 << 20   // bytes of what is kept beside the text
+	partLimit  = 4 << 20   // bytes of what is not text
+	treeLimit  = 256 << 10 // bytes of structured content: most servers say the same in the text
 )
 
 // A part is content that is not text, kept beside it.
@@ -40,8 +41,8 @@ type meta struct {
 	Spill      string          `json:"spill,omitempty"`             // file with the whole text
 }
 
-// translate makes a result of a server's. What is too long for a model goes to a file in the folder spill.
-func translate(r *sdk.CallToolResult, spill string) tool.Result {
+// translate makes a result of a server's. What is too long for a model goes to a file.
+func translate(r *sdk.CallToolResult, o Options) tool.Result {
 	var (
 		texts []string
 		m     meta
@@ -50,10 +51,11 @@ func translate(r *sdk.CallToolResult, spill string) tool.Result {
 	if r.StructuredContent != nil {
 		m.Structured, _ = json.Marshal(r.StructuredContent)
 	}
-	room := metaLimit - len(m.Structured)
-	if room < 0 {
-		room, m.Structured = metaLimit, nil
+	whole := m.Structured
+	if len(whole) > treeLimit {
+		m.Structured = nil
 	}
+	room := partLimit
 	keep := func(p part, data []byte) {
 		note := fmt.Sprintf("[%s %s, %d bytes]", p.Type, oneLine(cmp.Or(p.Mime, p.URI), 80), len(data))
 		if room -= len(data) * 4 / 3; room < 0 {
@@ -91,12 +93,15 @@ func translate(r *sdk.CallToolResult, spill string) tool.Result {
 		}
 	}
 	text := strings.Join(texts, "\n")
-	if len(r.Content) == 0 && m.Structured != nil {
-		text = string(m.Structured)
+	if len(r.Content) == 0 {
+		text = string(whole)
+	}
+	if o.Clean != nil {
+		text = o.Clean(text) // before it is cut: half a secret would not be found
 	}
 	out.Output, out.Truncated = text, len(text) > keepLimit
 	if out.Truncated {
-		m.Spill = save(text, spill)
+		m.Spill = save(text, o.Spill)
 		out.Output = shorten(text, m.Spill)
 	}
 	if r.IsError {

@@ -44,7 +44,7 @@ func (r *remote) Plan(input event.Raw) (tool.Plan, error) {
 			if err != nil {
 				return tool.Result{Error: r.link.about("failed the call: %s", oneLine(err.Error(), lineLimit))}
 			}
-			return translate(result, r.link.hub.opt.Spill)
+			return translate(result, r.link.hub.opt)
 		},
 	}, nil
 }

@@ -101,21 +101,28 @@ func TestTame(t *testing.T) {
 func TestWhatIsTooLarge(t *testing.T) {
 	long := strings.Repeat("x", keepLimit+1)
 	result := func(c ...sdk.Content) *sdk.CallToolResult { return &sdk.CallToolResult{Content: c} }
-	if r := translate(result(&sdk.TextContent{Text: long}), ""); !r.Truncated || r.Metadata != nil || !strings.Contains(r.Output, "\n[… 2057153 bytes left out]\n") {
+	if r := translate(result(&sdk.TextContent{Text: long}), Options{}); !r.Truncated || r.Metadata != nil || !strings.Contains(r.Output, "\n[… 2057153 bytes left out]\n") {
 		t.Errorf("%d bytes, %s", len(r.Output), r.Metadata)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
-	if r := translate(result(&sdk.TextContent{Text: long}), file); !r.Truncated || r.Metadata != nil {
+	if r := translate(result(&sdk.TextContent{Text: long}), Options{Spill: file}); !r.Truncated || r.Metadata != nil {
 		t.Errorf("a folder that is none: %s", r.Metadata)
 	}
-	if r := translate(result(&sdk.ImageContent{Data: append(slices.Clone(png), make([]byte, metaLimit)...), MIMEType: "image/png"}), ""); r.Type != "" || r.Metadata != nil || !strings.HasSuffix(r.Output, "(too large to be kept)") {
+	if r := translate(result(&sdk.ImageContent{Data: append(slices.Clone(png), make([]byte, partLimit)...), MIMEType: "image/png"}), Options{}); r.Type != "" || r.Metadata != nil || !strings.HasSuffix(r.Output, "(too large to be kept)") {
 		t.Errorf("%s %s", r.Type, r.Output)
 	}
-	if r := translate(result(&sdk.ImageContent{Data: []byte("<svg/>"), MIMEType: "image/svg+xml"}), ""); r.Type != "" || r.Output != "[image image/svg+xml, 6 bytes]" {
+	if r := translate(result(&sdk.ImageContent{Data: []byte("<svg/>"), MIMEType: "image/svg+xml"}), Options{}); r.Type != "" || r.Output != "[image image/svg+xml, 6 bytes]" {
 		t.Errorf("%s %s", r.Type, r.Output)
 	}
-	if r := translate(&sdk.CallToolResult{IsError: true}, ""); r.Error == "" {
+	tree := map[string]any{"content": strings.Repeat("x", treeLimit)}
+	if r := translate(&sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "x"}}, StructuredContent: tree}, Options{}); r.Output != "x" || r.Metadata != nil {
+		t.Errorf("%d bytes, metadata %d", len(r.Output), len(r.Metadata))
+	}
+	if r := translate(&sdk.CallToolResult{StructuredContent: tree}, Options{}); len(r.Output) != treeLimit+14 || r.Metadata != nil {
+		t.Errorf("%d bytes, metadata %d", len(r.Output), len(r.Metadata))
+	}
+	if r := translate(&sdk.CallToolResult{IsError: true}, Options{}); r.Error == "" {
 		t.Error("a failure without a word is none")
 	}
 }
