@@ -30,7 +30,12 @@ func Read(path string) (*Script, error) {
 }
 
 // Parse reads a script and checks it. A key that it does not know is an error.
-func Parse(data []byte) (*Script, error) {
+func Parse(data []byte) (_ *Script, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the YAML package does, over tags that it does not expect
+			err = fmt.Errorf("this YAML cannot be read: %v", p)
+		}
+	}()
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, syntax(err, nil)
