@@ -35,6 +35,7 @@ type Config struct {
 	Profile  string
 	System   string // what the model is told first
 	Tools    []tool.Tool
+	Only     []string // names of the tools that it has, task and skill included; nil: all
 	Gate     *gate.Gate
 	Price    provider.Price // zero: unknown; its window is the model's
 
@@ -136,8 +137,14 @@ func newSession(sh *shared, cfg Config) *Session {
 // Tools are the tools that the model is told of.
 func (s *Session) Tools() []tool.Spec { return slices.Clone(s.list) }
 
+// has says whether an agent has tools of a name, if there are any.
+func (c Config) has(name string) bool { return c.Only == nil || slices.Contains(c.Only, name) }
+
 func (s *Session) add(t tool.Tool) {
 	spec := t.Spec()
+	if !s.cfg.has(spec.Name) {
+		return
+	}
 	s.tools[spec.Name] = t
 	s.list = append(s.list, spec)
 	s.specs = append(s.specs, provider.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})

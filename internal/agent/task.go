@@ -24,7 +24,7 @@ type Role struct {
 	Provider    string
 	Model       string
 	Price       provider.Price
-	Gate        *gate.Gate // with further rules; nil: the parent's
+	Rules       []event.Rule // beside the parent's
 }
 
 // task is the tool that starts a sub-agent.
@@ -94,7 +94,7 @@ func (t task) Plan(input event.Raw) (tool.Plan, error) {
 	}, nil
 }
 
-// spawn runs a sub-agent to its end. It has no more rights than its parent: the gate is the same.
+// spawn runs a sub-agent to its end. It has no more rights than its parent: the gate is the same, or a stricter one.
 func (s *Session) spawn(ctx context.Context, title, prompt string, role Role) tool.Result {
 	parent, _ := ctx.Value(replyKey{}).(*reply)
 	child := s.child(role)
@@ -133,8 +133,11 @@ func (s *Session) child(role Role) *Session {
 	cfg := s.cfg
 	cfg.Depth--
 	cfg.Check = nil
-	if role.Gate != nil {
-		cfg.Gate = role.Gate
+	if len(role.Rules) > 0 {
+		cfg.Gate = cfg.Gate.Stricter(role.Rules)
+	}
+	if role.Tools != nil {
+		cfg.Only = slices.DeleteFunc(slices.Clone(role.Tools), func(name string) bool { return !cfg.has(name) })
 	}
 	if role.System != "" {
 		cfg.System = role.System
@@ -143,8 +146,7 @@ func (s *Session) child(role Role) *Session {
 		cfg.Profile = role.Name
 	}
 	cfg.Tools = slices.DeleteFunc(slices.Clone(cfg.Tools), func(t tool.Tool) bool {
-		spec := t.Spec()
-		return spec.Top || role.Tools != nil && !slices.Contains(role.Tools, spec.Name)
+		return t.Spec().Top
 	})
 	sh := s.shared
 	c := newSession(sh, cfg)

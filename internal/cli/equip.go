@@ -101,7 +101,7 @@ func (r *runner) connect(ctx context.Context) error {
 	}
 	if len(servers) > 0 {
 		r.gear.hub = mcp.Connect(ctx, servers, mcp.Options{
-			Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Version: programVersion(),
+			Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Clean: r.line.secrets.String, Version: programVersion(),
 			Emit: func(b event.Body) { r.line.src.Emit(event.Event{Body: b}) },
 		})
 	}
@@ -171,13 +171,13 @@ func (e *equipment) profile(name string) (skill.Profile, error) {
 }
 
 // roles are the profiles, as sub-agents may play them. None has more rights than its parent.
-func (r *runner) roles(policy gate.Policy) (list []agent.Role) {
+func (r *runner) roles() (list []agent.Role) {
 	for _, p := range r.gear.profiles {
 		role := agent.Role{Name: p.Name, Description: p.Description, System: p.Prompt, Tools: p.Tools}
-		if rules, err := profileRules(nil, p.Ask, p.Deny); err == nil && len(rules) > 0 {
-			stricter := policy
-			stricter.Rules = append(slices.Clone(policy.Rules), rules...)
-			role.Gate = gate.New(stricter, gate.Nobody{})
+		var err error
+		if role.Rules, err = profileRules(nil, p.Ask, p.Deny); err != nil {
+			r.notice(fmt.Sprintf("%s: %v", p.Location, err))
+			continue // without one of its rules it might do what it should not
 		}
 		if p.Model != "" {
 			if prov, model, err := provider.Split(p.Model, slices.Collect(maps.Keys(r.cfg.Endpoints))...); err == nil {

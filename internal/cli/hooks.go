@@ -67,6 +67,9 @@ func (r *runner) beforeTool(ctx context.Context, c agent.Call) error {
 
 // afterTool tells the hooks what came of a call. What they say then changes nothing, but a hook that fails is told.
 func (r *runner) afterTool(ctx context.Context, c agent.Call, end event.ToolEnd) {
+	if ctx.Err() != nil {
+		return // whoever stopped the run does not want to wait
+	}
 	for _, argv := range r.cfg.Hooks.AfterTool {
 		what := event.Body(event.ToolDone(end))
 		if end.Error != "" {

@@ -141,13 +141,16 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	return r.finish(v)
 }
 
-// secrets are the values that must not get out: of variables that look secret, and of those that the user named as keys.
+// secrets are the values that must not get out: of variables that look secret, of those that the user named as keys, and what
+// the configuration has for MCP servers.
 func (r *runner) secrets() *secret.Redactor {
 	keys := map[string]bool{}
 	for _, e := range r.cfg.Endpoints {
 		keys[e.KeyEnv] = true
 	}
-	return secret.New(secret.Values(os.Environ(), func(name string) bool { return keys[name] || tool.Secret(name) }))
+	servers, _ := configuredServers(r.cfg)
+	values := secret.Values(os.Environ(), func(name string) bool { return keys[name] || tool.Secret(name) })
+	return secret.New(append(values, serverSecrets(servers)...))
 }
 
 // guard works, and comes back at the latest some time after ctx has ended, whatever the work does then.
@@ -225,14 +228,19 @@ func (r *runner) end(v agent.Verdict) event.RunEnd {
 		Outcome: v.Outcome, Reason: v.Reason, Class: v.Class, Code: v.Code, Usage: v.Usage, Cost: v.Cost, Denials: v.Denials,
 		Duration: new(time.Since(r.began).Milliseconds()), Killed: killed, Changes: r.tree.after(),
 	}
-	if end.Outcome == event.Done && end.Denials > 0 && !r.deniedOK {
-		end.Outcome = event.Denied
-		end.Reason = "one of its calls was denied: " + v.Denied
-		if end.Denials > 1 {
-			end.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", end.Denials, v.Denied)
+	return end
+}
+
+// denied is the verdict on a run that came to its end, but not with all that it tried.
+func (r *runner) denied(v agent.Verdict) agent.Verdict {
+	if v.Outcome == event.Done && v.Denials > 0 && !r.deniedOK {
+		v.Outcome = event.Denied
+		v.Reason = "one of its calls was denied: " + v.Denied
+		if v.Denials > 1 {
+			v.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", v.Denials, v.Denied)
 		}
 	}
-	return end
+	return v
 }
 
 func (r *runner) complain(end event.RunEnd) {

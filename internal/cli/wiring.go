@@ -73,6 +73,7 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 			v.Outcome, v.Reason = event.Unverified, oneLine(err.Error())
 		}
 	}
+	v = r.denied(v)
 	r.atEnd(v)
 	return v
 }
@@ -80,10 +81,9 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 // agent is what the agent is made of.
 func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.Profile, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
-	policy := gate.Policy{Mode: r.mode, Rules: rules, Home: home}
-	g := gate.New(policy, gate.Nobody{})
+	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, gate.Nobody{})
 	o := tool.Options{
-		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled,
+		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled, Clean: r.line.secrets.Writer,
 		Hidden: func(target string) bool {
 			return g.Decide([]gate.Access{{Permission: "read", Target: target, Class: event.ClassInfo}}).Action == gate.Deny
 		},
@@ -95,17 +95,13 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	for _, t := range slices.Concat(r.io.Tools, r.gear.tools()) {
 		set.Add(t)
 	}
-	tools := set.Tools()
-	if who.Tools != nil {
-		tools = slices.DeleteFunc(tools, func(t tool.Tool) bool { return !slices.Contains(who.Tools, t.Spec().Name) })
-	}
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
-		Tools: tools, Gate: g, Price: r.price(name, prov, model),
+		Tools: set.Tools(), Only: who.Tools, Gate: g, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
-		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(policy),
+		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,
 		After: func(ctx context.Context, c agent.Call, end event.ToolEnd) {
 			r.checks.saw(c, end)

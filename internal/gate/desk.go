@@ -24,6 +24,8 @@ type Gate struct {
 	mu        sync.Mutex
 	policy    Policy
 	answerers []Answerer
+	above     *Gate   // whose allowances hold here too
+	stricter  []*Gate // that follow this one
 	always    []allowance
 	open      map[string]*Question // by request
 	closed    map[string]bool      // requests that were open once
@@ -56,12 +58,32 @@ func (g *Gate) SetMode(mode string) error {
 		return err
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.policy.Mode = mode
 	for _, q := range g.open {
 		g.settle(q)
 	}
+	stricter := slices.Clone(g.stricter)
+	g.mu.Unlock()
+	for _, s := range stricter {
+		_ = s.SetMode(mode) // it is known
+	}
 	return nil
+}
+
+// Stricter returns a gate for a part of the work. It lets nothing pass that this one would not, and has rules of its own beside
+// that, of which those that allow count for nothing. Its questions go to the same answerers, and can be answered here.
+func (g *Gate) Stricter(rules []event.Rule) *Gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := &Gate{policy: g.policy, answerers: g.answerers, above: g}
+	s.policy.Rules = slices.Clone(g.policy.Rules)
+	for _, r := range rules {
+		if r.Action != Allow {
+			s.policy.Rules = append(s.policy.Rules, r)
+		}
+	}
+	g.stricter = append(g.stricter, s)
+	return s
 }
 
 // Decide says whether a call with these accesses may pass.
@@ -77,6 +99,13 @@ func (g *Gate) decide(accesses []Access) Decision {
 
 // allowed says whether an earlier answer covers what would be asked. Where a rule asks, only an answer to that rule does.
 func (g *Gate) allowed(a Access, rule *event.Rule) bool {
+	if g.above != nil {
+		g.above.mu.Lock()
+		defer g.above.mu.Unlock()
+		if g.above.allowed(a, rule) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(g.always, func(w allowance) bool {
 		if rule != nil && (w.rule == nil || *w.rule != *rule) {
 			return false
@@ -138,13 +167,20 @@ func (g *Gate) settle(q *Question) {
 // Answer answers the open question of that request. An answer that names an option allows or denies as the option does.
 func (g *Gate) Answer(request string, a Answer) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	q, ok := g.open[request]
-	switch {
-	case !ok && g.closed[request]:
-		return fmt.Errorf("%w: %s", ErrLate, request)
-	case !ok:
+	if !ok && !g.closed[request] {
+		stricter := slices.Clone(g.stricter)
+		g.mu.Unlock()
+		for _, s := range stricter {
+			if err := s.Answer(request, a); !errors.Is(err, ErrUnknown) {
+				return err
+			}
+		}
 		return fmt.Errorf("%w: %s", ErrUnknown, request)
+	}
+	defer g.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrLate, request)
 	}
 	a, err := a.among(q.asked.Options)
 	if err != nil {

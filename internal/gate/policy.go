@@ -152,7 +152,7 @@ func clip(s string) string {
 // hint is the narrowest rule that a person would write to allow an access.
 func hint(a Access) string {
 	switch {
-	case a.Opaque || a.Target == "":
+	case a.Opaque || a.Target == "" || a.Class == event.ClassMCP: // nobody writes down all arguments of a call
 		return a.Permission
 	case a.Permission == "bash":
 		return ruleText("bash", commandHint(a.Target))

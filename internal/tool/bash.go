@@ -128,7 +128,8 @@ func (t bash) run(ctx context.Context, command string, limit time.Duration, out 
 		return Result{Error: "cancelled before it began"}
 	}
 	c := t.capture(out)
-	p, err := t.start(command, c)
+	clean := t.o.Clean(c)
+	p, err := t.start(command, clean)
 	if err != nil {
 		c.finish()
 		return Result{Error: err.Error()}
@@ -154,6 +155,7 @@ func (t bash) run(ctx context.Context, command string, limit time.Duration, out 
 		end(p)
 	}
 	var file string
+	_ = clean.Close() // a capture takes everything
 	r.Output, file, r.Truncated = c.finish()
 	if file != "" {
 		r.Metadata = metadata(map[string]string{"spill": file})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type jobs struct {
 type job struct {
 	name    string
 	process *proc.Process
+	clean   io.WriteCloser // writes to the job
 
 	mu     sync.Mutex
 	keep   int
@@ -46,6 +48,9 @@ func (j *job) Write(p []byte) (int, error) {
 
 // news is what was said since the last time.
 func (j *job) news() string {
+	if ended(j.process) {
+		_ = j.clean.Close() // a job takes everything
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := wholeRunes(j.unread)
@@ -77,10 +82,11 @@ func (t bash) begin(command string) Result {
 	if err := j.spill.open(); err != nil {
 		return Result{Error: fmt.Sprintf("the file for its output cannot be made: %v", err)}
 	}
+	j.clean = t.o.Clean(j)
 	t.jobs.mu.Lock()
 	defer t.jobs.mu.Unlock()
 	var err error
-	if j.process, err = t.start(command, j); err != nil {
+	if j.process, err = t.start(command, j.clean); err != nil {
 		j.spill.close()
 		return Result{Error: err.Error()}
 	}

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"crypto/rand"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,17 +13,18 @@ import (
 
 // Options are what the tools that come with Sluice need. Only Workspace must be set.
 type Options struct {
-	Workspace  string                       // the folder to work in
-	Readable   []string                     // folders outside that may be read all the same
-	Spill      string                       // folder for outputs that are too long; made when it is needed; empty: one in the system's temporary folder
-	Group      *proc.Group                  // what commands are started in; nil: one that nobody closes
-	Env        func() []string              // environment of commands; nil: [Environment] of ours
-	Timeout    time.Duration                // of a command that names none; 0: 2 minutes
-	MaxTimeout time.Duration                // that a command may name; 0: 10 minutes
-	Keep       int                          // bytes of a command's output that are kept as they are; 0: 2 MB
-	MaxSpill   int64                        // bytes of one output in a file; 0: 64 MB
-	Sandbox    func(args []string) []string // puts walls around a command; nil: none
-	Hidden     func(target string) bool     // files that glob and grep leave out, since they may not be read; nil: none
+	Workspace  string                         // the folder to work in
+	Readable   []string                       // folders outside that may be read all the same
+	Spill      string                         // folder for outputs that are too long; made when it is needed; empty: one in the system's temporary folder
+	Group      *proc.Group                    // what commands are started in; nil: one that nobody closes
+	Env        func() []string                // environment of commands; nil: [Environment] of ours
+	Timeout    time.Duration                  // of a command that names none; 0: 2 minutes
+	MaxTimeout time.Duration                  // that a command may name; 0: 10 minutes
+	Keep       int                            // bytes of a command's output that are kept as they are; 0: 2 MB
+	MaxSpill   int64                          // bytes of one output in a file; 0: 64 MB
+	Sandbox    func(args []string) []string   // puts walls around a command; nil: none
+	Clean      func(io.Writer) io.WriteCloser // takes out of a command's output what nobody may see; nil: nothing
+	Hidden     func(target string) bool       // files that glob and grep leave out, since they may not be read; nil: none
 }
 
 func (o Options) filled() Options {
@@ -34,6 +36,9 @@ func (o Options) filled() Options {
 	}
 	if o.Sandbox == nil {
 		o.Sandbox = func(args []string) []string { return args }
+	}
+	if o.Clean == nil {
+		o.Clean = func(w io.Writer) io.WriteCloser { return unchanged{w} }
 	}
 	if o.Group == nil {
 		o.Group = &proc.Group{}
@@ -55,6 +60,11 @@ func (o Options) filled() Options {
 	}
 	return o
 }
+
+// unchanged passes on what is written.
+type unchanged struct{ io.Writer }
+
+func (unchanged) Close() error { return nil }
 
 // A Set is tools in an order. The zero value is empty.
 type Set struct{ tools []Tool }
