@@ -35,7 +35,7 @@ type courier struct {
 
 	mu      sync.Mutex
 	fault   error
-	refused string // what the server says of who may come in
+	refused string // it does not let us in
 }
 
 func openHTTP(l *link) (*courier, error) {
@@ -76,11 +76,12 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
+	c.mu.Lock()
+	c.refused = ""
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		c.mu.Lock()
-		c.refused = fmt.Sprintf("it does not let us in (%s): set an Authorization header for it", resp.Status)
-		c.mu.Unlock()
+		c.refused = fmt.Sprintf("it does not let us in (%s): set an Authorization header for it", oneLine(resp.Status, 80))
 	}
+	c.mu.Unlock()
 	room := int64(messageLimit)
 	if isStream(resp) {
 		room = -1 // its events are bounded one by one

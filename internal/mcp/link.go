@@ -21,6 +21,8 @@ const (
 	lineLimit        = 400     // bytes of what a server says, in a message of ours
 )
 
+var errOver = errors.New("the run is over")
+
 // A link is a server and our connection to it, or to the one before.
 type link struct {
 	hub    *Hub
@@ -55,7 +57,7 @@ func (l *link) start(ctx context.Context, wrong error) {
 	}
 	if err == nil {
 		if err = l.list(limited, p); err != nil {
-			p.close()
+			l.hub.work.Go(p.close)
 		}
 	}
 	l.mu.Lock()
@@ -78,9 +80,15 @@ func (l *link) start(ctx context.Context, wrong error) {
 
 // limit is the time that a server has to be ready.
 func (l *link) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.server.StartTimeout, fmt.Errorf("it did not answer within %s", l.server.StartTimeout))
-	stop := context.AfterFunc(l.hub.ctx, cancel)
-	return ctx, func() { stop(); cancel() }
+	return l.within(ctx, l.server.StartTimeout, "it did not answer within")
+}
+
+// within ends when the time is over, or the run; the cause says which.
+func (l *link) within(ctx context.Context, d time.Duration, late string) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.hub.ctx, func() { end(errOver) })
+	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("%s %s", late, d))
+	return ctx, func() { stop(); cancel(); end(nil) }
 }
 
 // list takes the list of tools, sorted, so that it is the same in every run.
@@ -148,7 +156,7 @@ func (l *link) ready(ctx context.Context) (*peer, error) {
 		return p, nil
 	}
 	if l.hub.closed.Load() {
-		return nil, errors.New("the run is over")
+		return nil, errOver
 	}
 	limited, cancel := l.limit(ctx)
 	defer cancel()
@@ -194,10 +202,8 @@ func (l *link) close() {
 
 // call calls a tool. Progress goes to out until call returns. An error says what happened to the call, in one line.
 func (l *link) call(ctx context.Context, name string, arguments event.Raw, out func(string)) (*sdk.CallToolResult, error) {
-	late := fmt.Errorf("no answer within %s", l.server.Timeout)
-	timed, cancel := context.WithTimeoutCause(ctx, l.server.Timeout, late)
+	timed, cancel := l.within(ctx, l.server.Timeout, "no answer within")
 	defer cancel()
-	defer context.AfterFunc(l.hub.ctx, cancel)()
 	p, err := l.ready(timed)
 	if err != nil {
 		return nil, err

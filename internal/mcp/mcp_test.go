@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -388,8 +387,7 @@ func TestServerDiesAndStaysDead(t *testing.T) {
 
 func TestServerDiesBetweenCalls(t *testing.T) {
 	b := connect(t, Options{}, ourselves("s", "good"))
-	pid := b.links[0].peer.carrier.(*child).process.Pid()
-	syscall.Kill(pid, syscall.SIGKILL)
+	b.links[0].peer.carrier.(*child).process.Signal(os.Kill)
 	b.await("error mcp s: MCP server s is gone: it ended, signal: killed")
 	if r := b.run("s_echo", "{}"); r.Error != "" {
 		t.Errorf("%+v", r)
@@ -478,6 +476,9 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %s", rule, d.Action)
 		}
 	}
+	if d := (gate.Policy{}).Decide(p.Access); d.Hint != "github_create_issue" {
+		t.Errorf("to let it pass: %s", d.Hint)
+	}
 	for _, bad := range []string{"", "[]", `"x"`, "{} {}", "{}}", "{", "1"} {
 		if _, err := issue.Plan(event.Raw(bad)); err == nil {
 			t.Errorf("%q is taken", bad)
@@ -548,8 +549,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 	go func() { failed <- slow.Run(t.Context(), func(string) {}) }()
 	await(t.Context(), begun)
 	h.Close()
-	if r := <-failed; r.Error == "" {
-		t.Errorf("a call outlived the hub: %+v", r)
+	if r := <-failed; r.Error != "MCP server s failed the call: the run is over" {
+		t.Errorf("a call and the end of the hub: %+v", r)
 	}
 	if left := g.Close(); len(left) > 0 {
 		t.Errorf("left behind: %q", left)

@@ -124,7 +124,10 @@ func (p *peer) explain(ctx context.Context, err error) error {
 	return errors.New(brief(err))
 }
 
-var wrapping = regexp.MustCompile(`^((calling|sending) "[^"]*": |rejected by transport: )+`)
+// wrapping is what the client puts before an error.
+var wrapping = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^((calling|sending) "[^"]*": |rejected by transport: )+`)
+})
 
 // brief is what an error of the client says, without the steps that led there, and without an address, which may hold a key.
 func brief(err error) string {
@@ -134,7 +137,7 @@ func brief(err error) string {
 	if errors.Is(err, io.EOF) {
 		return "the connection broke"
 	}
-	return oneLine(wrapping.ReplaceAllString(err.Error(), ""), lineLimit)
+	return oneLine(wrapping().ReplaceAllString(err.Error(), ""), lineLimit)
 }
 
 // why says why a connection that is over has ended.
@@ -162,7 +165,7 @@ func (p *peer) close() {
 	select {
 	case <-closed:
 	case <-time.After(closeTime):
-		p.cut(errors.New("the run is over"))
+		p.cut(errOver)
 		select {
 		case <-closed:
 		case <-time.After(closeTime): // somebody does not take our events

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,8 +19,10 @@ var anything = event.Raw(`{"properties":{},"type":"object"}`)
 
 const schemaLimit = 64 << 10 // bytes
 
-// propertyName is what providers take.
-var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+// isPropertyName says whether providers take a name for a property.
+func isPropertyName(s string) bool {
+	return s != "" && len(s) <= nameLimit && clean(strings.ReplaceAll(s, ".", "_")) == strings.ReplaceAll(s, ".", "_")
+}
 
 // normal returns a schema that can be sent. If that is not the server's own, the error says why.
 func normal(schema any) (event.Raw, error) {
@@ -108,7 +109,7 @@ func a[T any](v any) error {
 func properties(v any) error {
 	object, _ := v.(map[string]any)
 	for key := range object {
-		if !propertyName.MatchString(key) {
+		if !isPropertyName(key) {
 			return fmt.Errorf("%q is not a name that models can be told", oneLine(key, 80))
 		}
 	}
