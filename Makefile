@@ -36,6 +36,10 @@ bench:
 profile:
 	$(GO) run ./scripts/bench profile
 
+# Against other people's programs: needs the network, node and npm.
+interop:
+	$(GO) test -tags interop -count=1 -timeout 15m ./interop
+
 # Write generated files anew: event schema, docs/events.md, docs/dialects.md, verdicts of the recorded streams.
 generate:
 	$(GO) test ./event ./dialect . -update
