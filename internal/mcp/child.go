@@ -45,7 +45,6 @@ type child struct {
 
 	mu    sync.Mutex
 	fault error // why we broke the connection
-	noisy bool  // it was told that it is
 }
 
 func openChild(l *link) (*child, error) {
@@ -142,13 +141,7 @@ func (c *child) heard(line []byte) {
 		return
 	}
 	c.link.notes.line(text)
-	c.mu.Lock()
-	told := c.noisy
-	c.noisy = true
-	c.mu.Unlock()
-	if !told {
-		c.link.say("writes to stdout what is not MCP: %s", cut(text, 120))
-	}
+	c.link.sayOnce("writes to stdout what is not MCP: %s", cut(text, 120))
 }
 
 // Write sends a message. A server that does not read is one that has ended.

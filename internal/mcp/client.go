@@ -17,13 +17,7 @@ func (l *link) client(p *peer) *sdk.Client {
 	c := sdk.NewClient(&sdk.Implementation{Name: "sluice", Version: l.hub.opt.Version}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			l.mu.Lock()
-			told := l.changed
-			l.changed = true
-			l.mu.Unlock()
-			if !told {
-				l.say("has other tools now: this run keeps those that it began with")
-			}
+			l.sayOnce("has other tools now: this run keeps those that it began with")
 		},
 		LoggingMessageHandler: func(_ context.Context, r *sdk.LoggingMessageRequest) {
 			l.notes.line(fmt.Sprintf("%s: %v", r.Params.Level, r.Params.Data))
@@ -41,10 +35,10 @@ func (l *link) decline(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {
 		case "elicitation/create":
-			l.say("asked for a person's answer: nobody is there, it was declined")
+			l.sayOnce("asked for a person's answer: nobody is there, it was declined")
 			return &sdk.ElicitResult{Action: "decline"}, nil
 		case "sampling/createMessage":
-			l.say("asked for a model's answer: it was declined")
+			l.sayOnce("asked for a model's answer: it was declined")
 			return nil, &jsonrpc.Error{Code: -1, Message: "this client does not lend its model"}
 		}
 		return next(ctx, method, req)

@@ -75,6 +75,7 @@ func TestAddressesThatFail(t *testing.T) {
 		{Name: "auth", URL: handle(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"who are you?"}}`)
 		})},
 		{Name: "html", URL: handle(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") })},
 		{Name: "garbage", URL: handle(func(w http.ResponseWriter, _ *http.Request) {

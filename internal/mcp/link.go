@@ -31,14 +31,14 @@ type link struct {
 	tools  []*remote     // set by start
 	notes  scribe        // what it says besides
 
-	mu      sync.Mutex
-	peer    *peer // the last one; nil: there was none
-	status  Status
-	changed bool // it was told that the list of tools is another now
+	mu     sync.Mutex
+	peer   *peer // the last one; nil: there was none
+	status Status
+	said   map[string]bool // what is said only once
 }
 
 func newLink(h *Hub, s Server) *link {
-	l := &link{hub: h, server: s, turn: make(chan struct{}, 1)}
+	l := &link{hub: h, server: s, turn: make(chan struct{}, 1), said: map[string]bool{}}
 	l.server.Timeout = cmp.Or(s.Timeout, defaultCall)
 	l.server.StartTimeout = cmp.Or(s.StartTimeout, defaultStart)
 	l.status = Status{Name: s.Name, Transport: s.transport(), State: Failed}
@@ -66,7 +66,7 @@ func (l *link) start(ctx context.Context, wrong error) {
 		l.status.State, l.status.Tools, l.status.Version = Ready, len(l.tools), p.version()
 		l.peer = p
 	} else {
-		l.status.Err = oneLine(err.Error(), lineLimit)
+		l.status.Err = brief(err)
 	}
 	why := l.status.Err
 	l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *link) list(ctx context.Context, p *peer) error {
 	if init := p.session.InitializeResult(); init.Capabilities == nil || init.Capabilities.Tools == nil {
 		return nil
 	}
-	seen := map[string]bool{}
+	seen, out := map[string]bool{}, 0
 	var list []*remote
 	params := &sdk.ListToolsParams{}
 	for {
@@ -105,24 +105,25 @@ func (l *link) list(ctx context.Context, p *peer) error {
 			return p.explain(ctx, err)
 		}
 		for _, t := range page.Tools {
-			switch {
-			case len(list) == toolLimit:
+			if len(list) == toolLimit {
 				l.say("has more than %d tools: the others are left out", toolLimit)
 				page.NextCursor = ""
-			case t.Name == "" || seen[t.Name]:
-				l.say("lists the tool %q twice, or without a name: one is left out", oneLine(t.Name, 80))
-				continue
-			default:
-				seen[t.Name] = true
-				list = append(list, l.remote(t))
+				break
+			}
+			if t.Name == "" || seen[t.Name] {
+				out++
 				continue
 			}
-			break
+			seen[t.Name] = true
+			list = append(list, l.remote(t))
 		}
 		if page.NextCursor == "" || page.NextCursor == params.Cursor {
 			break
 		}
 		params.Cursor = page.NextCursor
+	}
+	if out > 0 {
+		l.say("lists tools without a name or twice: %d left out", out)
 	}
 	slices.SortFunc(list, func(a, b *remote) int { return strings.Compare(a.name, b.name) })
 	l.tools = list
@@ -162,7 +163,7 @@ func (l *link) ready(ctx context.Context) (*peer, error) {
 	defer cancel()
 	p, err := l.connect(limited)
 	if err != nil {
-		return nil, fmt.Errorf("it is gone, and does not come back: %w", err)
+		return nil, fmt.Errorf("it is gone, and does not come back: %s", brief(err))
 	}
 	l.mu.Lock()
 	l.peer = p
@@ -236,6 +237,17 @@ func (l *link) trouble(format string, args ...any) {
 // say says something about the server that a person may want to know.
 func (l *link) say(format string, args ...any) {
 	l.hub.emit(event.Notice{Text: l.about(format, args...)})
+}
+
+// sayOnce says what a server could make us say without end.
+func (l *link) sayOnce(format string, args ...any) {
+	l.mu.Lock()
+	told := l.said[format]
+	l.said[format] = true
+	l.mu.Unlock()
+	if !told {
+		l.say(format, args...)
+	}
 }
 
 func (l *link) about(format string, args ...any) string {

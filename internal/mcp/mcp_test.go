@@ -476,8 +476,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %s", rule, d.Action)
 		}
 	}
-	if d := (gate.Policy{}).Decide(p.Access); d.Hint != "github_create_issue" {
-		t.Errorf("to let it pass: %s", d.Hint)
+	if d := (gate.Policy{}).Decide(p.Access); !slices.Equal(d.Hints, []string{"github_create_issue"}) {
+		t.Errorf("to let it pass: %q", d.Hints)
 	}
 	for _, bad := range []string{"", "[]", `"x"`, "{} {}", "{}}", "{", "1"} {
 		if _, err := issue.Plan(event.Raw(bad)); err == nil {
@@ -507,7 +507,7 @@ func TestHostileLists(t *testing.T) {
 	}
 	told := strings.Join(b.told(), "\n")
 	for _, s := range []string{
-		`notice: MCP server bash lists the tool "" twice, or without a name`, `notice: MCP server a lists the tool "b_c" twice`,
+		"notice: MCP server bash lists tools without a name or twice: 1 left out", "notice: MCP server a lists tools without a name or twice: 1 left out",
 		`notice: MCP server a_b has a tool "bad" whose arguments cannot be told to a model (properties: it is not an object)`,
 	} {
 		if !strings.Contains(told, s) {

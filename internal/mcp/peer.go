@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// established is the version of the protocol that is offered first. All servers but the newest know its handshake; many hang
-// or end when they are met with the newest one.
+// established is the version of the protocol that is offered first: its handshake is the one that servers know. The newest
+// protocol has another, and nobody can say what a server does that never heard of it.
 const established = "2025-11-25"
 
 // A carrier takes messages to a server and back.
@@ -104,15 +104,13 @@ func answered(err error) (*jsonrpc.Error, bool) {
 	return e, ok && e.Code != rejected
 }
 
-// explain says in one line why something did not work out.
+// explain says why something did not work out.
 func (p *peer) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if _, refused := answered(err); refused {
-		return err
-	}
-	if p.carrier.why() == "" { // if the connection broke, its end is near and has a reason
+	_, refused := answered(err)
+	if p.carrier.why() == "" && !refused { // the connection broke: its end is near, and has a reason
 		select {
 		case <-p.ended():
 		case <-time.After(closeTime / 2):
@@ -121,7 +119,7 @@ func (p *peer) explain(ctx context.Context, err error) error {
 	if why := p.carrier.why(); why != "" {
 		return errors.New(why)
 	}
-	return errors.New(brief(err))
+	return err
 }
 
 // wrapping is what the client puts before an error.

@@ -42,7 +42,7 @@ func (r *remote) Plan(input event.Raw) (tool.Plan, error) {
 		Run: func(ctx context.Context, out func(string)) tool.Result {
 			result, err := r.link.call(ctx, r.name, arguments, out)
 			if err != nil {
-				return tool.Result{Error: r.link.about("failed the call: %s", oneLine(err.Error(), lineLimit))}
+				return tool.Result{Error: r.link.about("failed the call: %s", brief(err))}
 			}
 			return translate(result, r.link.hub.opt)
 		},
