@@ -23,7 +23,7 @@ type runOptions struct {
 	maxTokens, rounds, depth   int
 	retryFor, idle             time.Duration
 	onAsk                      string
-	deniedOK                   bool
+	deniedOK, autoApprove      bool
 	format                     string
 	workspace, session, resume string
 	system, promptFile         string
@@ -74,6 +74,7 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
 	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
 	f.StringVar(&o.onAsk, "on-ask", "deny", "when a question comes up: deny (the call, and go on), fail (the run)")
+	f.BoolVar(&o.autoApprove, "auto-approve", false, "answer every question with yes: what no rule denies passes, and that it was asked is told")
 	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
 	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
 	f.StringVarP(&o.workspace, "workspace", "C", "", "folder to work in (the current one)")

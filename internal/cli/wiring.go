@@ -150,6 +150,14 @@ func (r *runner) price(name, prov, model string) provider.Price {
 	return p
 }
 
+// answerer is who answers questions: nobody is there, unless somebody said yes to all of them beforehand.
+func (r *runner) answerer() gate.Answerer {
+	if r.autoApprove {
+		return gate.Auto{}
+	}
+	return gate.Nobody{}
+}
+
 func (r *runner) spill() string { return filepath.Join(r.home, "spill") }
 
 // message is what the agent is asked.
