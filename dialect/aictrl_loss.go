@@ -187,6 +187,10 @@ func aictrlToolLosses() []Loss {
 			b := e.Body.(event.ToolFailed)
 			return b.Error == "" && b.Output == "" && (b.Exit == nil || *b.Exit == 0)
 		}, "error"),
+		aictrlSome("tool.failed", Dropped, "the exit code says it", func(e event.Event) bool {
+			b := e.Body.(event.ToolFailed)
+			return b.Error != "" && aictrlExited(event.ToolEnd(b))
+		}, "error"),
 	)
 }
 

@@ -69,10 +69,15 @@ func aictrlWhy(b event.Body, denied bool) (text string, failed bool) {
 	case event.ToolCancelled:
 		return aictrlReasoned(aictrlAborted, end.Error), true
 	}
-	if end.Exit != nil && *end.Exit != 0 && end.Error == "" {
+	if aictrlExited(end) {
 		return "", false
 	}
 	return first(end.Error, end.Output, "the tool failed"), true
+}
+
+// aictrlExited says whether a call failed only in that its command ended with another code than 0.
+func aictrlExited(end event.ToolEnd) bool {
+	return end.Exit != nil && *end.Exit != 0 && (end.Error == "" || end.Error == "exit status "+strconv.Itoa(*end.Exit))
 }
 
 // aictrlReasoned puts a reason behind what happened, if there is one.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-dev/sluice/internal/wire"
 )
@@ -18,6 +19,7 @@ type shapes struct {
 	lines  []shape
 
 	once  sync.Once
+	built atomic.Bool // index is
 	index map[string]*shape
 }
 
@@ -120,15 +122,18 @@ func (s *shapes) find(name string) *shape {
 			l.merged = s.merge(l)
 			s.index[l.name] = l
 		}
+		s.built.Store(true)
 	})
 	return s.index[name]
 }
 
 // of returns the shape that a line's type names, or nil.
 func (s *shapes) of(key wire.Node) *shape {
-	raw := key.Raw()
-	if sh := s.index[string(raw[1:len(raw)-1])]; sh != nil {
-		return sh
+	if s.built.Load() { // else somebody may be at it
+		raw := key.Raw()
+		if sh := s.index[string(raw[1:len(raw)-1])]; sh != nil {
+			return sh
+		}
 	}
 	return s.find(key.Text())
 }
