@@ -47,8 +47,13 @@ func stray() {
 
 func stay(file string) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	if err := os.WriteFile(file+".new", fmt.Appendln(nil, os.Getpid()), 0o600); err == nil {
+	err := os.WriteFile(file+".new", fmt.Appendln(nil, os.Getpid()), 0o600)
+	if err == nil {
 		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
 	}
 	time.Sleep(patient) // and no longer, if nobody kills it
 }
@@ -72,13 +77,12 @@ func (bomb) Spec() tool.Spec {
 }
 
 func (bomb) Plan(input event.Raw) (tool.Plan, error) {
-	var none map[string]int
+	var none []string
 	if string(input) == `{"when":"plan"}` {
-		none["plan"] = 1
+		return tool.Plan{Title: none[len(input)]}, nil
 	}
 	return tool.Plan{Title: "tick", Run: func(context.Context, func(string)) tool.Result {
-		none["run"] = 1
-		return tool.Result{}
+		return tool.Result{Output: none[len(input)]}
 	}}, nil
 }
 
