@@ -81,7 +81,7 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 // agent is what the agent is made of.
 func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.Profile, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
-	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, gate.Nobody{})
+	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, r.answerer())
 	o := tool.Options{
 		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled, Clean: r.line.secrets.Writer,
 		Hidden: func(target string) bool {
