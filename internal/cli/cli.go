@@ -118,7 +118,7 @@ outcome; and it reads such streams, whichever dialect they are in (` + dialectNa
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), versionCommand(io))
+	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), sessionsCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), versionCommand(io))
 	for _, cmd := range root.Commands() {
 		cmd.Args = hintArgs(cmd.Args)
 	}
