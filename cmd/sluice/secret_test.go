@@ -209,6 +209,14 @@ func TestNoSecretGetsOut(t *testing.T) {
 						t.Errorf("%s: no secret was planted there, %v", file, err)
 					}
 				}
+				for _, to := range append(dialect.Names(), "md") {
+					if out := s.tell("sessions", "export", session, "--format", to); !strings.Contains(out, "control-text") {
+						t.Errorf("the export to %s has no text", to)
+					}
+				}
+				s.tell("sessions", "show", session)
+				s.tell("sessions", "--json")
+				s.tell("digest", s.journal())
 			}
 		})
 	}
