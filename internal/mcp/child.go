@@ -24,7 +24,7 @@ import (
 const cancelled = "notifications/cancelled"
 
 const (
-	messageLimit = 32 << 20 // bytes of one message
+	messageLimit = 16 << 20 // bytes of one message
 	stuckTime    = 500 * time.Millisecond
 	leaveTime    = 200 * time.Millisecond // many servers do not leave when their stdin ends: they wait for TERM
 )

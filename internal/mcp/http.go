@@ -81,7 +81,14 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		c.refused = fmt.Sprintf("it does not let us in (%s): set an Authorization header for it", oneLine(resp.Status, 80))
 	}
+	locked := c.refused != ""
 	c.mu.Unlock()
+	if locked { // whatever else it says, it is no answer
+		resp.Body.Close()
+		release()
+		resp.Body = http.NoBody
+		return resp, nil
+	}
 	room := int64(messageLimit)
 	if isStream(resp) {
 		room = -1 // its events are bounded one by one

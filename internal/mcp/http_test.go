@@ -111,13 +111,13 @@ func TestAddressesThatFail(t *testing.T) {
 		"auth":    "it does not let us in (401 Unauthorized): set an Authorization header for it",
 		"html":    `unsupported content type "text/html"`,
 		"garbage": "failed to decode response", "stream": "failed to decode event", "cut": "request terminated without response",
-		"missing": "Not Found", "broken": "Internal Server Error", "endless": "failed to read body: the answer has more than 32 MB",
+		"missing": "Not Found", "broken": "Internal Server Error", "endless": "failed to read body: the answer has more than 16 MB",
 		"silent": "it did not answer within 300ms",
 	}
 	t.Cleanup(func() { close(silent) })
 	b := connect(t, Options{}, servers...)
 	for _, s := range b.Status() {
-		if s.State != Failed || !strings.HasPrefix(s.Err, want[s.Name]) || s.Took > 5*time.Second {
+		if s.State != Failed || !strings.HasPrefix(s.Err, want[s.Name]) || s.Took > 20*time.Second {
 			t.Errorf("%+v, want %q", s, want[s.Name])
 		}
 		b.await("error mcp " + s.Name + ": MCP server " + s.Name + " is not there: ")

@@ -279,8 +279,7 @@ func TestServersThatFail(t *testing.T) {
 	t.Parallel()
 	const limit = 400 * time.Millisecond
 	hangs, garbage, flood := ourselves("hangs", "hangs"), ourselves("garbage", "garbage"), ourselves("flood", "flood")
-	hangs.StartTimeout, garbage.StartTimeout = limit, limit
-	began := time.Now()
+	hangs.StartTimeout, garbage.StartTimeout, flood.StartTimeout = limit, limit, time.Minute
 	b := connect(t, Options{},
 		ourselves("good", "good"), ourselves("exits", "exits"), hangs, garbage, flood,
 		Server{Name: "missing", Command: []string{"no-such-program-anywhere"}},
@@ -290,14 +289,11 @@ func TestServersThatFail(t *testing.T) {
 		Server{Name: "refused", URL: "http://127.0.0.1:1/mcp"},
 		ourselves("good", "good"),
 	)
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	want := map[string]string{
 		"exits":   "it ended, exit status 7; the last that it wrote: no token: set TOKEN",
 		"hangs":   "it did not answer within 400ms",
 		"garbage": "it did not answer within 400ms; the last that it wrote: this is not what you want",
-		"flood":   "it sent a message of more than 32 MB",
+		"flood":   "it sent a message of more than 16 MB",
 		"missing": `proc: exec: "no-such-program-anywhere": executable file not found in $PATH`,
 		"empty":   "there is nothing to connect to: set command or url",
 		"both":    "there are both a command and a url: keep one",
@@ -313,7 +309,7 @@ func TestServersThatFail(t *testing.T) {
 			}
 			continue
 		}
-		if s.State != Failed || s.Tools != 0 || !strings.Contains(s.Err, want[s.Name]) {
+		if s.State != Failed || s.Tools != 0 || !strings.Contains(s.Err, want[s.Name]) || s.Name != "flood" && s.Took > 10*limit {
 			t.Errorf("%s: %+v, want %q", s.Name, s, want[s.Name])
 		}
 		if line := "error mcp " + s.Name + ": MCP server " + s.Name + " is not there: " + s.Err; !slices.Contains(told, line) {
@@ -569,7 +565,7 @@ func TestRunIsGivenUpWhileServersStart(t *testing.T) {
 	began := time.Now()
 	h := Connect(ctx, []Server{ourselves("s", "hangs"), {Name: "h", URL: "http://127.0.0.1:1/"}}, Options{Emit: func(b event.Body) { told = append(told, b) }})
 	h.Close()
-	if took := time.Since(began); took > 4*time.Second || len(told) > 0 {
+	if took := time.Since(began); took > 20*time.Second || len(told) > 0 {
 		t.Errorf("it took %s, and said %v", took, told)
 	}
 	for _, s := range h.Status() {

@@ -109,8 +109,10 @@ func (p *peer) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	_, refused := answered(err)
-	if p.carrier.why() == "" && !refused { // the connection broke: its end is near, and has a reason
+	if _, refused := answered(err); refused {
+		return err
+	}
+	if p.carrier.why() == "" { // the connection broke: its end is near, and has a reason
 		select {
 		case <-p.ended():
 		case <-time.After(closeTime / 2):
