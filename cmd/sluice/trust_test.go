@@ -91,7 +91,9 @@ func TestSubAgentHasNoMoreRights(t *testing.T) {
 		}
 		return text
 	}
-	task := func(agent string) string { return "{call: {tool: task, input: {prompt: second, agent: " + agent + "}}}" }
+	task := func(agent string) string {
+		return "{call: {tool: task, input: {prompt: second, agent: " + agent + "}}}"
+	}
 	for name, tt := range map[string]struct {
 		script string
 		flags  []string
