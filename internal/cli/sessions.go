@@ -176,9 +176,10 @@ func (r sessionRow) costText() string {
 	return humanCost(*r.Cost)
 }
 
-// shortNames returns as much of each name as tells it from the others, and a few letters at least.
+// shortNames returns as much of each long name as tells it from the others, and a few letters at least. Names that somebody
+// chose are mostly short, and stay.
 func shortNames(list []sessionFolder) map[string]string {
-	const least = 8
+	const least, long = 8, 24
 	var names []string
 	for _, f := range list {
 		names = append(names, filepath.Base(f.dir))
@@ -187,6 +188,9 @@ func shortNames(list []sessionFolder) map[string]string {
 	short := map[string]string{}
 	for i, name := range names {
 		n := least
+		if len(name) <= long {
+			n = len(name)
+		}
 		if i > 0 {
 			n = max(n, common(name, names[i-1])+1)
 		}

@@ -126,10 +126,13 @@ func TestSessionLong(t *testing.T) {
 
 func TestShortNames(t *testing.T) {
 	var list []sessionFolder
-	for _, n := range []string{"019a8b3c-1111", "019a8b3c-1222", "one", "one-more", "0b000000-0000"} {
+	want := map[string]string{
+		"019a8b3c-1111-7abc-8abc-0123456789ab": "019a8b3c-11", "019a8b3c-1222-7abc-8abc-0123456789ab": "019a8b3c-12", "0b000000-1222-7abc-8abc-0123456789ab": "0b000000",
+		"one": "one", "one-more": "one-more", "the-name-of-a-nightly": "the-name-of-a-nightly",
+	}
+	for n := range want {
 		list = append(list, sessionFolder{dir: "/x/" + n})
 	}
-	want := map[string]string{"019a8b3c-1111": "019a8b3c-11", "019a8b3c-1222": "019a8b3c-12", "one": "one", "one-more": "one-more", "0b000000-0000": "0b000000"}
 	if diff := cmp.Diff(want, shortNames(list)); diff != "" {
 		t.Error(diff)
 	}
