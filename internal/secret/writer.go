@@ -1,44 +1,46 @@
 package secret
 
-import (
-	"io"
-	"sync"
-)
+import "io"
 
-// Writer returns a writer that passes on to w what is written, without the secrets in it. What may be the beginning of a secret
-// is held back until more comes; Close passes it on, and does not close w. It may be used by several goroutines.
-func (r *Redactor) Writer(w io.Writer) io.WriteCloser { return &writer{finder: r.finder, to: w} }
+// Writer returns a writer that passes on to w what is written to it, without the secrets in it, however it is cut into pieces. Close
+// passes on what it still holds, and leaves w open. It is for output that is cut short or kept in a file before it becomes an
+// event: half a secret is found only where the other half is.
+func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
+	if r.finder == nil {
+		return keepOpen{w}
+	}
+	return &writer{finder: r.finder, to: w}
+}
+
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
 
 type writer struct {
 	finder *finder
-
-	mu   sync.Mutex
-	to   io.Writer
-	held string
+	to     io.Writer
+	rest   string
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	if w.finder == nil {
-		return w.to.Write(p)
+	out, rest := w.finder.scan(w.rest+string(p), false)
+	w.rest = rest
+	if err := w.pass(out); err != nil {
+		return 0, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out, rest := w.finder.scan(w.held+string(p), false)
-	w.held = rest
-	if out == "" {
-		return len(p), nil
-	}
-	_, err := io.WriteString(w.to, out)
-	return len(p), err
+	return len(p), nil
 }
 
 func (w *writer) Close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.held == "" {
+	out := w.finder.whole(w.rest)
+	w.rest = ""
+	return w.pass(out)
+}
+
+func (w *writer) pass(text string) error {
+	if text == "" {
 		return nil
 	}
-	_, err := io.WriteString(w.to, w.finder.whole(w.held))
-	w.held = ""
+	_, err := io.WriteString(w.to, text)
 	return err
 }

@@ -2,35 +2,49 @@ package secret
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 )
 
-// In whatever pieces it is written, what comes out is what would come out of the whole.
-func TestWriterInPieces(t *testing.T) {
-	r := New([]Value{{"TOKEN", "hunter2-hunter2"}, {"OTHER_TOKEN", "hunter3-hunter3"}})
-	text := "a hunter2-hunter2 b aHVudGVyMi1odW50ZXIy c \xff hunter3-hunter hunter2"
-	want := r.String(text)
-	for size := 1; size <= len(text); size++ {
-		var out bytes.Buffer
-		w := r.Writer(&out)
-		for rest := []byte(text); len(rest) > 0; {
-			n := min(size, len(rest))
-			if got, err := w.Write(rest[:n]); got != n || err != nil {
-				t.Fatal(got, err)
+func TestWriter(t *testing.T) {
+	const whole = "a hunter2-marlin! b \xff\x00 hunter2-mar"
+	for _, r := range []*Redactor{{}, one1("hunter2-marlin!")} {
+		want := r.String(whole)
+		for step := 1; step <= len(whole); step++ {
+			var out bytes.Buffer
+			w := r.Writer(&out)
+			for i := 0; i < len(whole); i += step {
+				piece := whole[i:min(i+step, len(whole))]
+				if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
+					t.Error(n, err)
+				}
 			}
-			rest = rest[n:]
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if out.String() != want {
-			t.Errorf("in pieces of %d: %q, want %q", size, out.String(), want)
+			if err := w.Close(); err != nil || out.String() != want {
+				t.Errorf("in pieces of %d: %q, %v; not %q", step, out.String(), err, want)
+			}
+			if w.Close(); out.String() != want {
+				t.Errorf("closed twice: %q", out.String())
+			}
 		}
 	}
-	var out bytes.Buffer
-	w := new(Redactor).Writer(&out)
-	w.Write([]byte("hunter2-hunter2"))
-	if w.Close(); out.String() != "hunter2-hunter2" {
-		t.Error(out.String())
+}
+
+var errFull = errors.New("full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriterFull(t *testing.T) {
+	w := one1("hunter2-marlin!").Writer(full{})
+	if _, err := w.Write([]byte("hunter2")); err != nil {
+		t.Error("what is held was written:", err)
+	}
+	if _, err := w.Write([]byte("!")); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	w.Write([]byte("hun"))
+	if err := w.Close(); !errors.Is(err, errFull) {
+		t.Error(err)
 	}
 }
