@@ -60,11 +60,11 @@ func (r *reply) afford(calls []*call) (allowed []*call, why string) {
 	return calls, why
 }
 
-// budget says whether tokens or money are spent, or nearly.
-func (r *reply) budget() (spent, near bool) {
+// budget says which of tokens and money are spent, or whether they nearly are.
+func (r *reply) budget() (spent string, near bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, spent = r.spent.reached(r.cfg.Budget, 1)
+	spent, _ = r.spent.reached(r.cfg.Budget, 1)
 	_, near = r.spent.reached(r.cfg.Budget, 0.9)
 	return spent, near
 }

@@ -165,8 +165,8 @@ func (r *reply) turns(ctx context.Context) Verdict {
 			}
 		}
 		switch spent, near := r.budget(); {
-		case spent:
-			return overBudget(why)
+		case spent != "": // also by sub-agents, meanwhile
+			return overBudget(spent)
 		case why != "": // no more calls, but a word to end with
 			last = new(overBudget(why))
 			r.steer("The budget is used up: " + why + ". Call nothing more. Say in a few sentences what is done and what is not.")
