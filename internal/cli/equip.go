@@ -48,9 +48,7 @@ func (r *runner) configure() error {
 // the run, unless somebody said that it must be there.
 func (r *runner) equip(ctx context.Context) error {
 	e := &r.gear
-	for _, line := range r.cfg.Notices() {
-		e.problems = append(e.problems, line)
-	}
+	e.problems = append(e.problems, r.cfg.Notices()...)
 	trust, trustErr := config.OpenTrust(os.Getenv)
 	home, _ := os.UserHomeDir()
 	where := skill.Options{Workspace: r.workspace, Top: agent.Top(r.workspace), Home: home, Config: filepath.Dir(r.cfg.User)}
@@ -208,6 +206,9 @@ func profileRules(allow, ask, deny []string) (rules []event.Rule, err error) {
 	return rules, err
 }
 
+// mcpStart is how long a server may take to start: a run that waits for one does nothing else.
+const mcpStart = 30 * time.Second
+
 // mcpServer makes a server of its configuration.
 func mcpServer(name string, c config.MCP) (mcp.Server, error) {
 	c, err := c.Expand(os.Getenv)
@@ -216,6 +217,6 @@ func mcpServer(name string, c config.MCP) (mcp.Server, error) {
 	}
 	return mcp.Server{
 		Name: name, Command: slices.Concat(c.Command, c.Args), Env: c.Env, URL: c.URL, Headers: c.Headers,
-		Timeout: time.Duration(c.Timeout), StartTimeout: time.Duration(c.Timeout),
+		Timeout: time.Duration(c.Timeout), StartTimeout: min(time.Duration(c.Timeout), mcpStart),
 	}, nil
 }
