@@ -26,7 +26,7 @@ var readerFaults = []fault{
 	},
 	{
 		name: "reader closes the pipe at once", script: `steps: [{text: Hello there., fault: {hang: start}}]`,
-		read: func(r *run, in *os.File) []byte { r.cause = time.Now(); in.Close(); return nil },
+		read: func(_ *run, in *os.File) []byte { in.Close(); return nil }, during: func(r *run) { r.cause = time.Now() },
 		exit: 141, outcome: event.Cancelled, reason: "the reader closed the pipe", unread: true,
 	},
 	{
@@ -47,20 +47,12 @@ var readerFaults = []fault{
 	},
 	{
 		name: "reader stalls at the end", script: `{chunk: 100, steps: [{text: "` + strings.Repeat("All work and no play. ", 5000) + `"}]}`,
-		read: func(r *run, in *os.File) []byte {
-			r.awaitFull()
-			time.Sleep(time.Second)
-			return readAll(r, in)
-		},
+		read: readLate, during: func(r *run) { r.awaitFull(); time.Sleep(time.Second); close(r.gone) },
 		outcome: event.Done,
 	},
 	{
-		name: "a tool that talks to a slow reader", script: `steps: [{call: {tool: bash, input: {command: "stray one; seq 30000"}}}, {text: Done.}]`,
-		read: func(r *run, in *os.File) []byte {
-			r.awaitFull()
-			time.Sleep(300 * time.Millisecond)
-			return readAll(r, in)
-		},
+		name: "a tool that talks to a slow reader", script: `{chunk: 100, steps: [{call: {tool: bash, input: {command: "stray one; seq 30000"}}}, {text: "` + strings.Repeat("All work and no play. ", 5000) + `"}]}`,
+		read: readLate, during: func(r *run) { r.awaitFull(); close(r.gone) },
 		outcome: event.Done,
 	},
 }
@@ -72,6 +64,12 @@ func readOneLine(r *run, in *os.File) []byte {
 	<-r.gone
 	in.Close()
 	return line
+}
+
+// readLate reads nothing until the run says so.
+func readLate(r *run, in *os.File) []byte {
+	<-r.gone
+	return readAll(r, in)
 }
 
 // leave has the reader close the pipe.

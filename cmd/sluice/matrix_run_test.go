@@ -43,10 +43,11 @@ type run struct {
 	args    []string // behind the program's name
 	env     []string
 	narrow  bool // stdout is a pipe that holds little
+	silent  bool // stdin is a pipe that nobody writes to
 
 	cmd   *exec.Cmd
 	pipe  *os.File      // the program's stdout
-	gone  chan struct{} // closed when the reader is to go
+	gone  chan struct{} // closed when the reader is to go, or to begin
 	over  chan struct{} // closed when the program has ended
 	read  chan []byte
 	out   []byte
@@ -123,6 +124,14 @@ func (r *run) start(read func(*run, *os.File) []byte) {
 	r.Cleanup(cancel)
 	r.cmd = exec.CommandContext(ctx, r.program, r.args...)
 	r.cmd.Env, r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = r.env, r.path("work"), out, &r.errs
+	if r.silent {
+		in, mouth, err := os.Pipe()
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.cmd.Stdin = in
+		r.Cleanup(func() { in.Close(); mouth.Close() })
+	}
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to us is not one to it
 	r.cmd.WaitDelay = 5 * time.Second
 	if err := r.cmd.Start(); err != nil {

@@ -75,6 +75,12 @@ var otherSignals = []fault{
 		exit:   130, outcome: event.Cancelled, reason: "stopped by SIGINT", unread: true,
 	},
 	{
+		name:   "SIGINT before there is a prompt",
+		before: func(r *run) { r.args, r.silent = r.args[:len(r.args)-1], true },
+		during: func(r *run) { r.await("catalog"); r.signal(syscall.SIGINT) },
+		exit:   130, outcome: event.Cancelled, reason: "stopped by SIGINT", ends: endings{"unknown", "cancelled", ""},
+	},
+	{
 		name:   "SIGHUP to who was told not to hear it",
 		script: `steps: [{text: Hello there., delay: 300ms, chunk: 4}]`,
 		before: func(r *run) { r.wrap("trap '' HUP; exec sluice \"$@\"") },

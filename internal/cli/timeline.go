@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -170,7 +171,7 @@ func (s *stage) Put(e event.Event) error {
 		return nil
 	}
 	s.busy.Store(true)
-	err := s.show.Put(e)
+	err := s.tell(e)
 	s.busy.Store(false)
 	if err != nil {
 		s.show = nil
@@ -181,4 +182,14 @@ func (s *stage) Put(e event.Event) error {
 		s.stop(s.failed)
 	}
 	return nil
+}
+
+// tell shows the event. A bug in what shows it does not take the run's end with it: the journal has it.
+func (s *stage) tell(e event.Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return s.show.Put(e)
 }

@@ -72,6 +72,17 @@ type slow func()
 
 func (s slow) Put(event.Event) error { s(); return nil }
 
+// A bug in an encoder ends the run, and not the program.
+func TestEncoderPanics(t *testing.T) {
+	var why *agent.Cause
+	line := newTimeline("ses", nil, slow(func() { panic("oh no") }), secret.New(nil), func(c *agent.Cause) { why = c })
+	line.src.Emit(event.Event{Body: event.RunStarted{}})
+	if why == nil || why.Outcome != event.Internal || !strings.Contains(why.Reason, "oh no") {
+		t.Errorf("the run goes on: %v", why)
+	}
+	line.finish(event.RunEnd{Outcome: event.Internal})
+}
+
 // A paper takes every line but one.
 type paper struct {
 	bytes.Buffer
