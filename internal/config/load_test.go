@@ -149,7 +149,7 @@ command = ["y"]
 		Keys:   []string{"max_turns", "allow", "limits.max_tool_calls"},
 	})
 	want := Config{
-		Model: "env/m", Thinking: "high", Mode: "default", MaxTurns: 4, Retries: 1, Sandbox: "auto", Network: true, Skills: true,
+		Model: "env/m", Thinking: "high", Mode: "default", MaxTurns: 4, Retries: 1, Sandbox: "off", Network: true, Skills: true,
 		Timeout: Duration(time.Minute), Allow: []string{"read", "bash(git *)"}, Ask: []string{"bash"}, Deny: []string{"bash(rm *)"},
 		Limits:    Limits{MaxToolCalls: 7, MaxCost: 2.5},
 		Endpoints: map[string]Endpoint{"a": {BaseURL: "http://user"}, "b": {BaseURL: "http://project"}},
@@ -229,7 +229,7 @@ func TestWhatIsNotTrusted(t *testing.T) {
 	for _, i := range []Ignored{
 		{Key: "model", Why: ", and a script is no model"}, {Key: "mode"}, {Key: "allow"},
 		{Key: "max_turns", Why: ", and it would loosen what is set (default)"}, {Key: "retries"},
-		{Key: "sandbox", Why: ", and it would loosen what is set (default)"}, {Key: "network", Why: ", and it would loosen what is set (default)"},
+		{Key: "network", Why: ", and it would loosen what is set (default)"},
 		{Key: "limits.max_cost", Why: ", and it would loosen what is set (" + w.user + ")"},
 		{Key: "hooks.before_tool"}, {Key: "hooks.after_tool"}, {Key: "hooks.end"},
 		{Key: "mcp.away"}, {Key: "mcp.evil"}, {Key: "endpoints.anthropic"}, {Key: "prices.anthropic/claude"},
