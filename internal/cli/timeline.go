@@ -54,6 +54,7 @@ func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
 	end.Reason, end.Detail = t.secrets.String(end.Reason), t.secrets.String(end.Detail)
 	rest, keep := t.book.shut(end)
 	src := event.NewSource(t.session, t.src.Last(), keep, nil, time.Now)
+	src.Through(t.secrets.Fresh()) // command lines that were killed, names of files
 	for i, e := range rest {
 		if _, last := event.AsRunEnd(e.Body); last {
 			e.Body = ended(end)
@@ -62,6 +63,7 @@ func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
 		told, err := src.Emit(e)
 		if err != nil {
 			src = event.NewSource(t.session, src.Last(), nil, nil, time.Now)
+			src.Through(t.secrets.Fresh())
 			if end.Outcome == event.Done {
 				end.Outcome, end.Reason = event.Internal, err.Error()
 			}

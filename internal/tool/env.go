@@ -8,12 +8,12 @@ import (
 // Secret says whether an environment variable of this name looks as if its value should stay with us.
 func Secret(name string) bool {
 	name = strings.ToUpper(name)
-	for _, part := range []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL"} {
+	for _, part := range []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL", "_TOKEN_"} {
 		if strings.Contains(name, part) {
 			return true
 		}
 	}
-	for _, word := range []string{"TOKEN", "PAT", "PSW", "PWD", "AUTH"} {
+	for _, word := range []string{"TOKEN", "PAT", "PSW", "PWD", "PASS", "AUTH", "KEY"} {
 		if strings.HasSuffix(name, "_"+word) {
 			return true
 		}
