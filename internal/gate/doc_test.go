@@ -114,15 +114,3 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 	}
 }
-
-// The hint of the document is the one that is given.
-func TestDocumentedHint(t *testing.T) {
-	data, err := os.ReadFile("../../docs/permissions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := wait(t, New(Policy{}).Ask(event.GateAsked{Request: "r"}, goTest, event.ClassExec))
-	if !strings.Contains(string(data), "\n"+a.Reason+"\n") {
-		t.Errorf("the document does not say %q", a.Reason)
-	}
-}
