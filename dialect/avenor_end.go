@@ -199,7 +199,7 @@ func (a *avenorEncoder) fault(dst []byte, e event.Event, b event.Error) []byte {
 		return dst
 	}
 	a.over = false
-	if e.Top() {
+	if e.Top() && b.Class != "mcp" { // a server that is lost is no reason for a run to fail
 		note(a.erred, e.Session, true)
 	}
 	if b.Stop != "" && !slices.Contains(avenorStops, b.Stop) {

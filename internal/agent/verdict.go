@@ -89,6 +89,8 @@ func (v Verdict) problem(prompt, model string) event.Error {
 		e.Class, e.Name, e.Source = "config", "ConfigError", "config"
 	case v.Outcome == event.Timeout || v.Outcome == event.Stalled: // not a server's, which has the class as well
 		e.Class, e.Name, e.Source = "", "TimeoutError", "agent"
+	case v.Outcome == event.Budget:
+		e.Name, e.Source = "BudgetError", "agent"
 	case v.Class != "":
 		e.Name, e.Source = "ProviderError", "provider"
 	default:
