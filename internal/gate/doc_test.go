@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sluice-dev/sluice/event"
 )
 
 // document reads the table of docs/permissions.md whose first column has that title: each cell as its pieces of code.
