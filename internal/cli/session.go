@@ -46,7 +46,10 @@ func (r *runner) prepare() (*journal.Writer, error) {
 	if errors.Is(err, fs.ErrExist) {
 		return nil, hinted{fmt.Errorf("there is a session %q already", r.session), "--resume " + r.session + " goes on with it"}
 	}
-	return w, err
+	if err != nil {
+		return nil, fmt.Errorf("%w (XDG_STATE_HOME names another place, --ephemeral keeps none)", err)
+	}
+	return w, nil
 }
 
 // goOn opens the journal of an earlier run: what that left open is closed first. Folder and model are as they were, if nobody
