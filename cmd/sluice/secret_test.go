@@ -354,3 +354,23 @@ func TestNoSecretInAProvidersError(t *testing.T) {
 		}
 	}
 }
+
+// What a person mistypes may be a secret, or the variable with it.
+func TestNoSecretInAComplaint(t *testing.T) {
+	s := newStash(t, dialect.All()[0], plants(t, 9))
+	for _, p := range s.secrets {
+		for _, args := range [][]string{
+			{"run", "--mode", p.text, "x"}, {"run", "--model", p.text, "x"}, {"run", "--resume", p.text, "x"}, {"run", "-C", p.text, "x"},
+			{"lint", p.text}, {"config", p.text}, {"sessions", "show", p.text}, {"run", "--" + p.text},
+		} {
+			s.errs.Reset()
+			s.args = args
+			s.start(nil)
+			s.wait()
+			s.check()
+			if s.exit != 1 || !strings.Contains(s.errs.String()+string(s.out), "[redacted:"+p.name+"]") {
+				t.Errorf("sluice %q: exit %d: %s", args, s.exit, s.errs.Bytes())
+			}
+		}
+	}
+}

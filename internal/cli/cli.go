@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-dev/sluice/internal/sandbox"
 
+	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -77,11 +78,12 @@ func Run(ctx context.Context, args []string, io IO) int {
 	return exitUsage
 }
 
-// complain says what is wrong, and what to type next.
+// complain says what is wrong, and what to type next, without the secrets that somebody may have typed.
 func (s IO) complain(err error) {
-	fmt.Fprintf(s.Err, "sluice: %s\n", oneLine(err.Error()))
+	hide := secret.New(secret.Values(os.Environ(), tool.Secret))
+	fmt.Fprintf(s.Err, "sluice: %s\n", hide.String(oneLine(err.Error())))
 	if h, ok := errors.AsType[hinted](err); ok && h.hint != "" {
-		fmt.Fprintf(s.Err, "sluice: hint: %s\n", h.hint)
+		fmt.Fprintf(s.Err, "sluice: hint: %s\n", hide.String(h.hint))
 	}
 }
 

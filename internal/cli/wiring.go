@@ -190,7 +190,7 @@ func (r *runner) chooseModel() (name, prov, model string, err error) {
 		if name == "demo/demo" {
 			why += ": this is the built-in demo model, which can only look around; --model names a real one"
 		}
-		fmt.Fprintln(r.io.Err, "sluice: "+why)
+		fmt.Fprintln(r.io.Err, "sluice: "+r.line.secrets.String(why))
 	}
 	var known []string
 	for n := range r.cfg.Endpoints {
