@@ -54,7 +54,7 @@ func TestMessagesDeltasAreCheap(t *testing.T) {
 	if got := answerLength(t, m); got != 4*n {
 		t.Fatalf("%d bytes", got)
 	}
-	if per := testing.AllocsPerRun(3, func() { answerLength(t, m) }) / n; per > 3.1 { // two; the race detector makes it three
+	if per := testing.AllocsPerRun(3, func() { answerLength(t, m) }) / n; per > 6 { // two; the race detector adds some
 		t.Errorf("%.1f allocations a delta", per)
 	}
 }
