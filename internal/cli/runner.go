@@ -23,14 +23,16 @@ import (
 // A runner is one run of the agent, from the first line to the exit code.
 type runner struct {
 	runOptions
-	io    IO
-	began time.Time
-	stop  func(*agent.Cause) // ends the run; the first cause counts
-	line  *timeline
-	begun chan struct{} // closed when line is set
-	group proc.Group
-	cfg   config.Loaded
-	gear  equipment
+	io       IO
+	began    time.Time
+	stop     func(*agent.Cause) // ends the run; the first cause counts
+	line     *timeline
+	begun    chan struct{}      // closed when line is set
+	unread   chan agent.Verdict // the run is over, and nobody takes what it said
+	patience time.Duration
+	group    proc.Group
+	cfg      config.Loaded
+	gear     equipment
 
 	mode, thinking string // by the configuration, and so on
 	turns, retries int
@@ -47,7 +49,7 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 	debug.SetGCPercent(100) // unlike a reader, an agent lives long beside others and should be small
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), stop: func(c *agent.Cause) { cancel(c) }}
+	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), unread: make(chan agent.Verdict, 1), patience: patience, stop: func(c *agent.Cause) { cancel(c) }}
 	force, release := r.watchSignals()
 	defer release()
 	done := make(chan int, 1)
@@ -64,17 +66,44 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 			r.giveUp(agent.Ended(ctx))
 		}
 		return code
+	case v := <-r.unread:
+		return r.giveUp(v)
 	}
 }
 
 // giveUp ends the run for a reader who does not read: the journal has its end, and stderr.
-func (r *runner) giveUp(v agent.Verdict) {
+func (r *runner) giveUp(v agent.Verdict) (code int) {
 	select {
 	case <-r.begun:
 		end := r.end(v)
 		r.line.close(end)
 		r.complain(end)
+		return exitCode(end)
 	default: // there is nothing to end
+		return exitCode(event.RunEnd{Outcome: v.Outcome, Code: v.Code})
+	}
+}
+
+// patience is how long a run that is over waits for a reader who takes nothing at all. As long as it goes on, it waits for ever.
+var patience = time.Minute
+
+// outwait gives up on such a reader, once ctx has ended.
+func (r *runner) outwait(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-over:
+		return
+	}
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(r.patience / 10):
+			if r.line.stage.waiting() > r.patience {
+				r.unread <- agent.Ended(ctx)
+				return
+			}
+		}
 	}
 }
 
@@ -121,6 +150,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &agent.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
 		defer release()
 	}
+	over := make(chan struct{})
+	defer close(over)
+	go r.outwait(ctx, over)
 	if r.stall > 0 {
 		t := time.AfterFunc(r.stall, func() {
 			r.stop(&agent.Cause{Outcome: event.Stalled, Reason: fmt.Sprintf("nothing happened for %s", r.stall)})
@@ -175,7 +207,7 @@ func (r *runner) guard(ctx context.Context, args []string) agent.Verdict {
 		case v := <-done:
 			return v
 		case <-time.After(grace):
-			if !r.line.stage.busy.Load() { // else it is the reader who takes his time
+			if r.line.stage.waiting() == 0 { // else it is the reader who takes his time
 				return agent.Ended(ctx)
 			}
 		}

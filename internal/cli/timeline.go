@@ -156,7 +156,7 @@ func (b *book) shut(end event.RunEnd) (rest []event.Event, keep event.Sink) {
 type stage struct {
 	stop func(*agent.Cause)
 
-	busy   atomic.Bool // somebody waits for the reader
+	since  atomic.Int64 // when somebody began to wait for the reader, in nanoseconds; 0: nobody waits
 	mu     sync.Mutex
 	show   event.Sink
 	failed *agent.Cause // why nothing is shown any more
@@ -172,9 +172,9 @@ func (s *stage) Put(e event.Event) error {
 	if s.show == nil {
 		return nil
 	}
-	s.busy.Store(true)
+	s.since.Store(time.Now().UnixNano())
 	err := s.tell(e)
-	s.busy.Store(false)
+	s.since.Store(0)
 	if err != nil {
 		s.show = nil
 		s.failed = &agent.Cause{Outcome: event.Internal, Reason: "cannot write the stream: " + err.Error()}
@@ -184,6 +184,14 @@ func (s *stage) Put(e event.Event) error {
 		s.stop(s.failed)
 	}
 	return nil
+}
+
+// waiting is how long the reader has not taken what is there for him.
+func (s *stage) waiting() time.Duration {
+	if at := s.since.Load(); at != 0 {
+		return time.Since(time.Unix(0, at))
+	}
+	return 0
 }
 
 // tell shows the event. A bug in what shows it does not take the run's end with it: the journal has it.
