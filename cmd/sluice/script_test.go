@@ -3,7 +3,9 @@ package main
 import (
 	"flag"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -26,6 +28,13 @@ func (c crowd) Run() int {
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == parallel })
 	if !chosen {
 		_ = flag.Set(parallel, "8")
+	}
+	// Whoever runs the tests in the background, or with nohup, ignores signals, and the programs that are started here would
+	// too. A signal that somebody listens to is one that they do not ignore.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	return c.m.Run()
 }
