@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/fold"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/skill"
 	"github.com/sluice-dev/sluice/internal/tool"
@@ -33,9 +34,11 @@ type Config struct {
 	Provider string                                        // named in events
 	Model    string
 	Profile  string
+	Session  string // in the headers of its events; empty: the source's
 	System   string // what the model is told first
 	Tools    []tool.Tool
-	Only     []string // names of the tools that it has, task and skill included; nil: all
+	Only     []string          // names of the tools that it has, task and skill included; nil: all
+	Names    map[string]string // what task and skill are called here; an empty one: there is none
 	Gate     *gate.Gate
 	Price    provider.Price // zero: unknown; its window is the model's
 
@@ -117,7 +120,9 @@ func New(cfg Config, src *event.Source) *Session {
 	if cfg.Clip == 0 {
 		cfg.Clip = tool.Shown
 	}
-	return newSession(&shared{src: src, ids: src.Last(), used: map[string]bool{}, asked: map[string]string{}}, cfg)
+	s := newSession(&shared{src: src, ids: src.Last(), used: map[string]bool{}, asked: map[string]string{}}, cfg)
+	s.name = cfg.Session
+	return s
 }
 
 func newSession(sh *shared, cfg Config) *Session {
@@ -126,12 +131,23 @@ func newSession(sh *shared, cfg Config) *Session {
 		s.add(t)
 	}
 	if len(cfg.Skills) > 0 {
-		s.add(invoke{cfg.Skills})
+		s.addAs(invoke{cfg.Skills})
 	}
 	if cfg.Depth > 0 {
-		s.add(task{s})
+		s.addAs(task{s})
 	}
 	return s
+}
+
+// addAs adds a tool of the agent's own under the name that it has here.
+func (s *Session) addAs(t tool.Tool) {
+	name, ok := s.cfg.Names[t.Spec().Name]
+	switch {
+	case !ok:
+		s.add(t)
+	case name != "":
+		s.add(tool.As(t, name))
+	}
 }
 
 // Tools are the tools that the model is told of.
@@ -152,9 +168,9 @@ func (s *Session) add(t tool.Tool) {
 
 // Serve answers what comes through the inbox, one message after the other, until it is closed and everything is answered, or
 // ctx ends. It returns how the last reply ended.
-func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) Verdict {
+func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome.Verdict {
 	var (
-		last    = Verdict{Outcome: event.Done}
+		last    = outcome.Verdict{Outcome: event.Done}
 		waiting []event.Message
 		now     *reply // the one that goes on
 	)
@@ -165,7 +181,7 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) Verdict
 		if now == nil && (inbox == nil || ctx.Err() != nil) {
 			return last
 		}
-		var done <-chan Verdict
+		var done <-chan outcome.Verdict
 		if now != nil {
 			done = now.done
 		}
@@ -189,7 +205,7 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) Verdict
 				waiting = append(waiting, c)
 			case event.Stop:
 				if now != nil {
-					now.stop(Stopped)
+					now.stop(outcome.Stopped)
 				}
 			default:
 				s.command(c)

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -160,7 +161,7 @@ func testSession(m provider.Model, n *notes, g *gate.Gate, change func(*Config),
 }
 
 // answer plays one message to a session.
-func answer(t *testing.T, s *Session) Verdict {
+func answer(t *testing.T, s *Session) outcome.Verdict {
 	t.Helper()
 	inbox := make(chan event.Command, 1)
 	inbox <- event.Message{ID: "m", Text: "go"}
@@ -204,7 +205,7 @@ func TestInbox(t *testing.T) {
 		n := &notes{}
 		s := testSession(m, n, gate.New(gate.Policy{}), nil, toy{"poke", event.ClassExec, works("poked")})
 		inbox := make(chan event.Command)
-		verdict := make(chan Verdict)
+		verdict := make(chan outcome.Verdict)
 		go func() { verdict <- s.Serve(t.Context(), inbox) }()
 		inbox <- event.History{Text: "before"}
 		inbox <- event.Message{ID: "a", Text: "first"}
@@ -356,10 +357,10 @@ func TestCancelledCall(t *testing.T) {
 			}}, toy{"edit", event.ClassEdit, works("no")})
 		inbox := make(chan event.Command, 1)
 		inbox <- event.Message{ID: "m", Text: "go"}
-		verdict := make(chan Verdict)
+		verdict := make(chan outcome.Verdict)
 		go func() { verdict <- s.Serve(ctx, inbox) }()
 		synctest.Wait()
-		cancel(&Cause{Outcome: event.Cancelled, Reason: "stopped by SIGINT", Code: "130"})
+		cancel(&outcome.Cause{Outcome: event.Cancelled, Reason: "stopped by SIGINT", Code: "130"})
 		if v := <-verdict; v.Outcome != event.Cancelled || v.Code != "130" {
 			t.Errorf("%+v", v)
 		}

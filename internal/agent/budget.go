@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
 // A Budget bounds what a session and its sub-agents may spend. What is zero does not bind. What is counted after an answer, tokens
@@ -42,8 +43,8 @@ func limitReached[N int | int64](what string, n N) string {
 	return fmt.Sprintf("the limit of %d %s is reached", n, what)
 }
 
-func overBudget(why string) Verdict {
-	return Verdict{Outcome: event.Budget, Stop: "error", Reason: why, Class: "budget"}
+func overBudget(why string) outcome.Verdict {
+	return outcome.Verdict{Outcome: event.Budget, Stop: "error", Reason: why, Class: "budget"}
 }
 
 // afford says which of the calls may be made, and why the others may not.

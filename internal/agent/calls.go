@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -23,8 +24,8 @@ type call struct {
 	passed []gate.Access   // what the gate was asked about
 	open   <-chan answered // its question, until that is settled
 	ended  bool
-	bug    *Verdict // it could not even be planned: the tool panicked
-	result string   // what came of it, for the loop detector and the weight of the next request
+	bug    *outcome.Verdict // it could not even be planned: the tool panicked
+	result string           // what came of it, for the loop detector and the weight of the next request
 }
 
 // read makes a call of what the model said. It is planned here only for its title; what is planned counts when it is done.
@@ -58,7 +59,7 @@ func (c *call) plan() (_ tool.Plan, err error) {
 // act does the calls of one answer. They are judged first, in their order, so that several questions may be open at once.
 // Then they run in groups: neighbours that only look, or that only run commands, run at the same time; an edit runs alone.
 // A verdict ends the reply.
-func (r *reply) act(ctx context.Context, calls []*call) *Verdict {
+func (r *reply) act(ctx context.Context, calls []*call) *outcome.Verdict {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	for _, c := range calls {
@@ -66,7 +67,7 @@ func (r *reply) act(ctx context.Context, calls []*call) *Verdict {
 	}
 	var (
 		mu      sync.Mutex
-		verdict *Verdict // of the first call that has one
+		verdict *outcome.Verdict // of the first call that has one
 		first   int
 	)
 	for _, group := range groups(calls) {
@@ -79,14 +80,14 @@ func (r *reply) act(ctx context.Context, calls []*call) *Verdict {
 						verdict, first = v, i
 					}
 					mu.Unlock()
-					stop(&Cause{v.Outcome, v.Reason, v.Code}) // the others are in vain
+					stop(&outcome.Cause{Outcome: v.Outcome, Reason: v.Reason, Code: v.Code}) // the others are in vain
 				}
 			})
 		}
 		running.Wait()
 	}
 	if verdict == nil && ctx.Err() != nil {
-		verdict = new(Ended(ctx))
+		verdict = new(outcome.Ended(ctx))
 	}
 	return verdict
 }
@@ -160,14 +161,14 @@ func (r *reply) question(ctx context.Context, c *call, p tool.Plan) {
 }
 
 // settle waits for the answer to a call's question, if it has one.
-func (r *reply) settle(ctx context.Context, c *call) *Verdict {
+func (r *reply) settle(ctx context.Context, c *call) *outcome.Verdict {
 	if c.open == nil {
 		return nil
 	}
 	a := <-c.open
 	c.open = nil
 	if a.err != nil {
-		why := Ended(ctx).Reason
+		why := outcome.Ended(ctx).Reason
 		r.emitOf(c.id, gate.Answer{Reason: why, By: event.ByNobody}.Event(a.asked))
 		r.cancel([]*call{c}, why)
 		return nil
@@ -179,13 +180,13 @@ func (r *reply) settle(ctx context.Context, c *call) *Verdict {
 	}
 	r.deny(c, said, a.answer.Reason)
 	if a.answer.By == event.ByNobody && r.cfg.OnAsk == "fail" {
-		return &Verdict{Outcome: event.Denied, Stop: "error", Reason: "a question came up that nobody could answer: " + a.asked.Question}
+		return &outcome.Verdict{Outcome: event.Denied, Stop: "error", Reason: "a question came up that nobody could answer: " + a.asked.Question}
 	}
 	return nil
 }
 
 // do runs a call that was judged. The call ends here, exactly once, whatever happens.
-func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
+func (r *reply) do(ctx context.Context, c *call) (v *outcome.Verdict) {
 	var start time.Time
 	defer func() {
 		if p := recover(); p != nil {
@@ -201,7 +202,7 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 			return cmp.Or(v, c.bug)
 		}
 		if ctx.Err() != nil {
-			r.cancel([]*call{c}, Ended(ctx).Reason)
+			r.cancel([]*call{c}, outcome.Ended(ctx).Reason)
 			return nil
 		}
 		var err error
@@ -237,7 +238,7 @@ func (r *reply) do(ctx context.Context, c *call) (v *Verdict) {
 	end := r.end(c, start, result)
 	switch {
 	case result.Error != "" && ctx.Err() != nil:
-		end.Error = Ended(ctx).Reason
+		end.Error = outcome.Ended(ctx).Reason
 		r.emitEnd(c, event.ToolCancelled(end))
 	case result.Error != "":
 		r.emitEnd(c, event.ToolFailed(end))

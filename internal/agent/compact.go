@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -41,9 +42,9 @@ func (r *reply) crowded(t turn) bool {
 
 // compact has the model sum up the history, and goes on with that instead. A verdict ends the reply: shortening it again and
 // again without an answer in between that fits would go on for ever.
-func (r *reply) compact(ctx context.Context, why string) *Verdict {
+func (r *reply) compact(ctx context.Context, why string) *outcome.Verdict {
 	if r.cramped++; r.cramped > 2 {
-		return new(Verdict{Outcome: event.Failed, Stop: "error", Class: provider.Overflow, Reason: "the context is exhausted: shortening it does not help"})
+		return new(outcome.Verdict{Outcome: event.Failed, Stop: "error", Class: provider.Overflow, Reason: "the context is exhausted: shortening it does not help"})
 	}
 	history := r.request(r.specs)
 	before := weigh(history.History)
@@ -55,11 +56,11 @@ func (r *reply) compact(ctx context.Context, why string) *Verdict {
 	r.spend(usage, cost)
 	switch {
 	case ctx.Err() != nil:
-		return new(Ended(ctx))
+		return new(outcome.Ended(ctx))
 	case err != nil:
 		return new(refused(err))
 	case strings.TrimSpace(text) == "":
-		return new(failed("error", "the model did not sum up the conversation"))
+		return new(outcome.Failed("error", "the model did not sum up the conversation"))
 	}
 	text += "\n\nThe user's last message was:\n" + tool.Cut(lastPrompt(history.History), 4000)
 	r.emit(event.Compacted{Reason: why, Summary: text, Before: new(before), After: new(int64(len(text)) / 4), Usage: usage, Cost: cost})

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
 // A reply is the row of turns that answers one message.
 type reply struct {
 	*Session
-	done <-chan Verdict
+	done <-chan outcome.Verdict
 	stop context.CancelCauseFunc
 
 	parent *reply // of a sub-agent: the one that waits for it
@@ -20,7 +21,7 @@ type reply struct {
 
 	usage event.Usage // under the mutex, sub-agents included
 	cost  event.Cost
-	fatal *Verdict // a sub-agent met what ends the whole reply
+	fatal *outcome.Verdict // a sub-agent met what ends the whole reply
 	loop  loop
 
 	cramped int // how often the history was shortened since it last fitted well
@@ -32,7 +33,7 @@ func (s *Session) begin(ctx context.Context, m event.Message) *reply {
 	s.started = true
 	s.mu.Unlock()
 	ctx, stop := context.WithCancelCause(ctx)
-	done := make(chan Verdict, 1)
+	done := make(chan outcome.Verdict, 1)
 	r := &reply{Session: s, done: done, stop: stop, prompt: m.ID}
 	if r.prompt == "" {
 		r.prompt = s.id("m")
@@ -45,7 +46,7 @@ func (s *Session) begin(ctx context.Context, m event.Message) *reply {
 }
 
 // answer answers the message, and says that it did.
-func (r *reply) answer(ctx context.Context, m event.Message) Verdict {
+func (r *reply) answer(ctx context.Context, m event.Message) outcome.Verdict {
 	if m.Source == "" {
 		m.Source = "client"
 	}
@@ -77,14 +78,14 @@ func (r *reply) answer(ctx context.Context, m event.Message) Verdict {
 	case event.Cancelled:
 		r.emit(event.ReplyCancelled(end))
 	default:
-		r.emit(v.problem(r.prompt, r.cfg.Model))
+		r.emit(v.Problem(r.prompt, r.cfg.Model))
 		r.emit(event.ReplyFailed(end))
 	}
 	return v
 }
 
 // run asks, acts and asks again. After a panic the reply is not sound: whoever owns the stream closes what was left open.
-func (r *reply) run(ctx context.Context) (v Verdict, sound bool) {
+func (r *reply) run(ctx context.Context) (v outcome.Verdict, sound bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, sound = panicked(p), false
@@ -94,12 +95,12 @@ func (r *reply) run(ctx context.Context) (v Verdict, sound bool) {
 }
 
 // turns is the row of turns. Whatever ends it, no call is left open.
-func (r *reply) turns(ctx context.Context) Verdict {
+func (r *reply) turns(ctx context.Context) outcome.Verdict {
 	var (
-		silent  bool     // the last answer was empty
-		repairs int      // of a final answer that did not pass its check
-		warned  bool     // the budget is nearly spent
-		last    *Verdict // this is the last turn, and how it ends
+		silent  bool             // the last answer was empty
+		repairs int              // of a final answer that did not pass its check
+		warned  bool             // the budget is nearly spent
+		last    *outcome.Verdict // this is the last turn, and how it ends
 	)
 	for turns, rounds := 1, 0; ; turns++ {
 		t := r.ask(ctx)
@@ -109,7 +110,7 @@ func (r *reply) turns(ctx context.Context) Verdict {
 		}
 		switch {
 		case ctx.Err() != nil:
-			v := Ended(ctx)
+			v := outcome.Ended(ctx)
 			r.cancel(t.calls, v.Reason)
 			return v
 		case overflows(t.err):
@@ -122,24 +123,24 @@ func (r *reply) turns(ctx context.Context) Verdict {
 			return refused(t.err)
 		case t.finish == event.FinishLength:
 			r.cancel(t.calls, "the answer was cut by the output limit")
-			return failed("max_tokens", "the answer was cut by the output limit; --max-tokens raises it")
+			return outcome.Failed("max_tokens", "the answer was cut by the output limit; --max-tokens raises it")
 		case t.finish == event.FinishRefusal:
 			r.cancel(t.calls, "the model refused")
-			return failed("refusal", "the model refused")
+			return outcome.Failed("refusal", "the model refused")
 		case len(t.calls) == 0 && t.said:
 			err := r.check(t.text)
 			if err == nil {
-				return Verdict{Outcome: event.Done, Stop: stopOf(t.finish)}
+				return outcome.Verdict{Outcome: event.Done, Stop: stopOf(t.finish)}
 			}
 			if repairs++; repairs > 2 || r.cfg.Turns > 0 && turns == r.cfg.Turns {
-				return Verdict{Outcome: event.Unverified, Stop: stopOf(t.finish), Reason: err.Error()}
+				return outcome.Verdict{Outcome: event.Unverified, Stop: stopOf(t.finish), Reason: err.Error()}
 			}
 			r.steer(err.Error() + ". Answer again, with nothing but what is asked for.")
 			continue
 		case len(t.calls) == 0 && silent:
-			return failed("error", "the model said nothing, twice")
+			return outcome.Failed("error", "the model said nothing, twice")
 		case len(t.calls) == 0 && r.cfg.Turns > 0 && turns == r.cfg.Turns:
-			return failed("error", "the model said nothing")
+			return outcome.Failed("error", "the model said nothing")
 		case len(t.calls) == 0:
 			// Some models end in silence after a call. Whoever reads the run wants a last word: ask once more.
 			silent = true
@@ -148,11 +149,11 @@ func (r *reply) turns(ctx context.Context) Verdict {
 		case r.cfg.Turns > 0 && turns == r.cfg.Turns:
 			why := limitReached("turns", r.cfg.Turns)
 			r.cancel(t.calls, why)
-			return failed("max_turn_requests", why)
+			return outcome.Failed("max_turn_requests", why)
 		case r.cfg.Rounds > 0 && rounds == r.cfg.Rounds:
 			why := limitReached("tool rounds", r.cfg.Rounds)
 			r.cancel(t.calls, why)
-			return failed("max_turn_requests", why)
+			return outcome.Failed("max_turn_requests", why)
 		}
 		silent = false
 		rounds++
@@ -177,7 +178,7 @@ func (r *reply) turns(ctx context.Context) Verdict {
 		}
 		switch r.loop.after(allowed) {
 		case looping:
-			return failed("error", "it goes round in a loop: the same calls with the same results, again and again")
+			return outcome.Failed("error", "it goes round in a loop: the same calls with the same results, again and again")
 		case circling:
 			r.steer("You make the same calls with the same results again and again. Try something else, or say why you cannot go on.")
 		}
@@ -201,8 +202,8 @@ func (r *reply) check(answer string) error {
 }
 
 // panicked is the verdict on a bug of ours.
-func panicked(p any) Verdict {
-	return Verdict{Outcome: event.Internal, Stop: "error", Reason: fmt.Sprintf("panic: %v (%s)", p, culprit(debug.Stack()))}
+func panicked(p any) outcome.Verdict {
+	return outcome.Verdict{Outcome: event.Internal, Stop: "error", Reason: fmt.Sprintf("panic: %v (%s)", p, culprit(debug.Stack()))}
 }
 
 // culprit is the line of the stack that panicked.

@@ -57,7 +57,7 @@ func Main() {
 	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
 	debug.SetGCPercent(400)
 	// Signals that end a program end this one: it only reads, and has nothing to clean up.
-	os.Exit(Run(context.Background(), os.Args[1:], IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(Run(context.Background(), calledAs(os.Args), IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // Run runs one command line and returns its exit code.
@@ -109,22 +109,26 @@ outcome; and it reads such streams, whichever dialect they are in (` + dialectNa
   sluice lint run.ndjson                        is the stream what its specification says?
   sluice convert --to aictrl run.ndjson         tell it in another dialect
   sluice watch --follow run.ndjson              follow it while it grows`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
+	root.AddCommand(runCommand(io), asCommand(io), linkCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), sessionsCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), versionCommand(io))
+	dress(root, io)
+	return root
+}
+
+// dress makes a command line speak as all of ours do.
+func dress(root *cobra.Command, io IO) {
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(io.In)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(runCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), sessionsCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), versionCommand(io))
 	for _, cmd := range root.Commands() {
 		cmd.Args = hintArgs(cmd.Args)
 	}
-	return root
 }
 
 // hintArgs adds what to type next to a complaint about arguments.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -82,7 +83,7 @@ func (r *runner) afterTool(ctx context.Context, c agent.Call, end event.ToolEnd)
 }
 
 // atEnd tells the hooks how the agent ended, before the run does.
-func (r *runner) atEnd(v agent.Verdict) {
+func (r *runner) atEnd(v outcome.Verdict) {
 	for _, argv := range r.cfg.Hooks.End {
 		end := ended(event.RunEnd{Outcome: v.Outcome, Reason: v.Reason, Usage: v.Usage, Cost: v.Cost, Denials: v.Denials})
 		err := r.hook(context.Background(), argv, event.Event{Header: event.Header{Session: r.session}, Body: end}.Stamp())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/config"
+	"github.com/sluice-dev/sluice/internal/gate"
 )
 
 // runOptions are the flags of a run.
@@ -30,10 +33,37 @@ type runOptions struct {
 	files                      []string
 	ephemeral                  bool
 	requireMCP                 []string
+
+	// What only a face sets.
+	face  face
+	tell  dialect.Options
+	asked gate.Answerer // who answers questions, if it is somebody else
+	door  door          // what lets commands in, instead of one message
+	runID string        // of the run, where it is not the session's
+	label string        // a person's name for it
+}
+
+// A door lets commands into a run while it goes on, and closes the inbox when nothing more will come. It ends with ctx.
+type door func(ctx context.Context, r *runner, inbox chan<- event.Command)
+
+// defaults are the flags of a run as they are when nobody sets them. The configuration has its own.
+func defaults() runOptions {
+	return runOptions{checks: &checks{}, flags: config.Flags{Config: config.Defaults()}, retryFor: 10 * time.Minute, idle: 5 * time.Minute, onAsk: "deny", depth: 3}
+}
+
+// given says that a key of the configuration was set by a flag.
+func (o *runOptions) given(keys ...string) { o.flags.Keys = append(o.flags.Keys, keys...) }
+
+// help is what to type to learn more.
+func (o runOptions) help() string {
+	if o.face.name == "" {
+		return "sluice run --help"
+	}
+	return first(o.face.command, o.face.name) + " --help"
 }
 
 func runCommand(io IO) *cobra.Command {
-	o := runOptions{checks: &checks{}}
+	o := defaults()
 	cmd := &cobra.Command{
 		Use:   "run [flags] [prompt…]",
 		Short: "run the agent, headless, until the task is done",
@@ -59,7 +89,7 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 			return exitWith(o.run(cmd.Context(), io, args))
 		},
 	}
-	f, c, d := cmd.Flags(), &o.flags.Config, config.Defaults()
+	f, c, d := cmd.Flags(), &o.flags.Config, o.flags.Config
 	f.StringVarP(&c.Model, "model", "m", "", "provider/name of the model")
 	f.StringVar(&o.baseURL, "base-url", "", "address of the provider's server")
 	f.StringVar(&c.Thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
@@ -67,13 +97,13 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.IntVar(&c.MaxTurns, "max-turns", d.MaxTurns, "answers of the model, at most (0: no limit)")
 	f.IntVar(&o.rounds, "max-tool-rounds", 0, "rounds of tool calls, at most (0: no limit)")
 	f.IntVar(&c.Retries, "retries", d.Retries, "how often a request is sent again")
-	f.DurationVar(&o.retryFor, "retry-for", 10*time.Minute, "how long a request is sent again")
-	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long the model's server may be silent in the middle of an answer")
+	f.DurationVar(&o.retryFor, "retry-for", o.retryFor, "how long a request is sent again")
+	f.DurationVar(&o.idle, "idle", o.idle, "how long the model's server may be silent in the middle of an answer")
 	f.StringVar(&c.Mode, "mode", d.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
 	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
 	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
 	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
-	f.StringVar(&o.onAsk, "on-ask", "deny", "when a question comes up: deny (the call, and go on), fail (the run)")
+	f.StringVar(&o.onAsk, "on-ask", o.onAsk, "when a question comes up: deny (the call, and go on), fail (the run)")
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "answer every question with yes: what no rule denies passes, and that it was asked is told")
 	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
 	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
@@ -89,7 +119,7 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.IntVar(&c.Limits.MaxToolCalls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
 	f.Int64Var(&c.Limits.MaxTotalTokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
 	f.Float64Var(&c.Limits.MaxCost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
-	f.IntVar(&o.depth, "max-depth", 3, "how deep sub-agents may be nested (0: none)")
+	f.IntVar(&o.depth, "max-depth", o.depth, "how deep sub-agents may be nested (0: none)")
 	f.StringVar(&o.profile, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
 	f.StringArrayVar(&o.requireMCP, "require-mcp", nil, "MCP server that must answer; may be repeated")
 	f.StringVar(&c.Sandbox, "sandbox", d.Sandbox, "walls around commands: auto (what the machine has), require (all of them), off")
@@ -124,10 +154,18 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
+// hint adds what to type to an error.
+func (o runOptions) hint(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hinted{err, o.help()}
+}
+
 // check says what is wrong with the flags.
 func (o runOptions) check() error {
 	bad := func(flag, value string, right ...string) error {
-		return hinted{fmt.Errorf("--%s %q: it is one of %s", flag, value, strings.Join(right, ", ")), "sluice run --help"}
+		return hinted{fmt.Errorf("--%s %q: it is one of %s", flag, value, strings.Join(right, ", ")), o.help()}
 	}
 	one := func(flag, value string, right ...string) error {
 		for _, r := range right {
@@ -144,23 +182,23 @@ func (o runOptions) check() error {
 	}
 	for flag, n := range map[string]int{"max-tokens": o.maxTokens, "max-tool-rounds": o.rounds, "max-depth": o.depth} {
 		if n < 0 {
-			return hinted{fmt.Errorf("--%s %d: it cannot be negative", flag, n), "sluice run --help"}
+			return hinted{fmt.Errorf("--%s %d: it cannot be negative", flag, n), o.help()}
 		}
 	}
 	for flag, d := range map[string]time.Duration{"retry-for": o.retryFor, "idle": o.idle} {
 		if d < 0 {
-			return hinted{fmt.Errorf("--%s %s: it cannot be negative", flag, d), "sluice run --help"}
+			return hinted{fmt.Errorf("--%s %s: it cannot be negative", flag, d), o.help()}
 		}
 	}
 	if err := config.Check(o.flags); err != nil {
-		return hinted{err, "sluice run --help"}
+		return hinted{err, o.help()}
 	}
 	if o.resume != "" && (o.session != "" || o.ephemeral) {
-		return hinted{errors.New("--resume goes on with a session that is kept, under its own name: neither --session-id nor --ephemeral go with it"), "sluice run --help"}
+		return hinted{errors.New("--resume goes on with a session that is kept, under its own name: neither --session-id nor --ephemeral go with it"), o.help()}
 	}
 	return either(
 		one("on-ask", o.onAsk, "deny", "fail"),
-		checkSession(o.session),
+		o.hint(checkSession(o.session)),
 	)
 }
 
@@ -170,7 +208,7 @@ func checkSession(id string) error {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
 	}
 	if strings.HasPrefix(id, ".") || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool { return !good(r) }) {
-		return hinted{fmt.Errorf("--session-id %q: letters, digits, dots, dashes and underlines, 128 at most, and no dot first", id), "sluice run --help"}
+		return fmt.Errorf("%q cannot name a session: letters, digits, dots, dashes and underlines, 128 at most, and no dot first", id)
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/config"
+	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/internal/tool"
@@ -25,12 +27,13 @@ type runner struct {
 	runOptions
 	io       IO
 	began    time.Time
-	stop     func(*agent.Cause) // ends the run; the first cause counts
+	stop     func(*outcome.Cause) // ends the run; the first cause counts
 	line     *timeline
-	begun    chan struct{}      // closed when line is set
-	unread   chan agent.Verdict // the run is over, and nobody takes what it said
+	begun    chan struct{}        // closed when line is set
+	unread   chan outcome.Verdict // the run is over, and nobody takes what it said
 	patience time.Duration
 	group    proc.Group
+	gate     *gate.Gate // once the agent is made
 	cfg      config.Loaded
 	gear     equipment
 
@@ -49,7 +52,7 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 	debug.SetGCPercent(100) // unlike a reader, an agent lives long beside others and should be small
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), unread: make(chan agent.Verdict, 1), patience: patience, stop: func(c *agent.Cause) { cancel(c) }}
+	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), unread: make(chan outcome.Verdict, 1), patience: patience, stop: func(c *outcome.Cause) { cancel(c) }}
 	force, release := r.watchSignals()
 	defer release()
 	done := make(chan int, 1)
@@ -63,7 +66,7 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 		select {
 		case code = <-done:
 		case <-time.After(time.Second):
-			r.giveUp(agent.Ended(ctx))
+			r.giveUp(outcome.Ended(ctx))
 		}
 		return code
 	case v := <-r.unread:
@@ -72,15 +75,15 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 }
 
 // giveUp ends the run for a reader who does not read: the journal has its end, and stderr.
-func (r *runner) giveUp(v agent.Verdict) (code int) {
+func (r *runner) giveUp(v outcome.Verdict) (code int) {
 	select {
 	case <-r.begun:
 		end := r.end(v)
 		r.line.close(end)
 		r.complain(end)
-		return exitCode(end)
+		return r.face.code(end, v)
 	default: // there is nothing to end
-		return exitCode(event.RunEnd{Outcome: v.Outcome, Code: v.Code})
+		return r.face.code(event.RunEnd{Outcome: v.Outcome, Code: v.Code}, v)
 	}
 }
 
@@ -100,7 +103,7 @@ func (r *runner) outwait(ctx context.Context, over <-chan struct{}) {
 			return
 		case <-time.After(r.patience / 10):
 			if r.line.stage.waiting() > r.patience {
-				r.unread <- agent.Ended(ctx)
+				r.unread <- outcome.Ended(ctx)
 				return
 			}
 		}
@@ -122,7 +125,7 @@ func (r *runner) watchSignals() (force <-chan int, release func()) {
 					again <- code
 					return
 				}
-				r.stop(&agent.Cause{Outcome: event.Cancelled, Reason: "stopped by " + name, Code: fmt.Sprint(code)})
+				r.stop(&outcome.Cause{Outcome: event.Cancelled, Reason: "stopped by " + name, Code: fmt.Sprint(code)})
 			case <-over:
 				return
 			}
@@ -147,7 +150,7 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	defer watchReader(r.io.Out, func() { r.stop(left) })()
 	if r.timeout > 0 {
 		var release context.CancelFunc
-		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &agent.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
+		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &outcome.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
 		defer release()
 	}
 	over := make(chan struct{})
@@ -155,17 +158,17 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	go r.outwait(ctx, over)
 	if r.stall > 0 {
 		t := time.AfterFunc(r.stall, func() {
-			r.stop(&agent.Cause{Outcome: event.Stalled, Reason: fmt.Sprintf("nothing happened for %s", r.stall)})
+			r.stop(&outcome.Cause{Outcome: event.Stalled, Reason: fmt.Sprintf("nothing happened for %s", r.stall)})
 		})
 		defer t.Stop()
 		r.line.book.tick = func() { t.Reset(r.stall) }
 	}
-	var v agent.Verdict
+	var v outcome.Verdict
 	if err != nil {
 		r.line.src.Emit(event.Event{Body: r.started("", "")})
 		v = misuse(err)
 		if w == nil && !errors.As(err, new(hinted)) {
-			v = agent.Verdict{Outcome: event.Internal, Reason: err.Error()}
+			v = outcome.Verdict{Outcome: event.Internal, Reason: err.Error()}
 		}
 	} else {
 		v = r.guard(ctx, args)
@@ -186,13 +189,13 @@ func (r *runner) secrets() *secret.Redactor {
 }
 
 // guard works, and comes back at the latest some time after ctx has ended, whatever the work does then.
-func (r *runner) guard(ctx context.Context, args []string) agent.Verdict {
+func (r *runner) guard(ctx context.Context, args []string) outcome.Verdict {
 	const grace = 5 * time.Second
-	done := make(chan agent.Verdict, 1)
+	done := make(chan outcome.Verdict, 1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- agent.Verdict{Outcome: event.Internal, Reason: fmt.Sprintf("panic: %v", p)}
+				done <- outcome.Verdict{Outcome: event.Internal, Reason: fmt.Sprintf("panic: %v", p)}
 			}
 		}()
 		done <- r.work(ctx, args)
@@ -208,7 +211,7 @@ func (r *runner) guard(ctx context.Context, args []string) agent.Verdict {
 			return v
 		case <-time.After(grace):
 			if r.line.stage.waiting() == 0 { // else it is the reader who takes his time
-				return agent.Ended(ctx)
+				return outcome.Ended(ctx)
 			}
 		}
 	}
@@ -228,30 +231,30 @@ func (r *runner) show() event.Sink {
 		return newText(r.io.Out, o)
 	}
 	d, _ := dialect.Lookup(first(format, "native"))
-	return dialect.NewWriter(r.io.Out, d, dialect.Options{})
+	return dialect.NewWriter(r.io.Out, d, r.tell)
 }
 
 // misuse is the verdict on what the user should type differently.
-func misuse(err error) agent.Verdict {
+func misuse(err error) outcome.Verdict {
 	reason := oneLine(err.Error())
 	if h, ok := errors.AsType[hinted](err); ok && h.hint != "" {
 		reason += " (" + h.hint + ")"
 	}
-	return agent.Verdict{Outcome: event.Misuse, Reason: reason, Class: "usage"}
+	return outcome.Verdict{Outcome: event.Misuse, Reason: reason, Class: "usage"}
 }
 
 // finish leaves nothing behind, gives the stream its end, and says on stderr what went wrong.
-func (r *runner) finish(v agent.Verdict) int {
+func (r *runner) finish(v outcome.Verdict) int {
 	end := r.line.finish(r.end(v))
 	if c := r.line.stage.failed; c != nil && end.Outcome == event.Done {
 		end.Outcome, end.Reason, end.Code = c.Outcome, c.Reason, c.Code // the journal knows better, but nobody was shown that
 	}
 	r.complain(end)
-	return exitCode(end)
+	return r.face.code(end, v)
 }
 
 // end leaves nothing behind, and makes the run's end of the verdict.
-func (r *runner) end(v agent.Verdict) event.RunEnd {
+func (r *runner) end(v outcome.Verdict) event.RunEnd {
 	killed := r.group.Close()
 	if r.gear.box != nil {
 		r.gear.box.Close()
@@ -264,7 +267,7 @@ func (r *runner) end(v agent.Verdict) event.RunEnd {
 }
 
 // denied is the verdict on a run that came to its end, but not with all that it tried.
-func (r *runner) denied(v agent.Verdict) agent.Verdict {
+func (r *runner) denied(v outcome.Verdict) outcome.Verdict {
 	if v.Outcome == event.Done && v.Denials > 0 && !r.deniedOK {
 		v.Outcome = event.Denied
 		v.Reason = "one of its calls was denied: " + v.Denied

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
-	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/journal"
 )
@@ -27,7 +27,7 @@ type timeline struct {
 
 // newTimeline begins a stream. A journal may be nil: then nothing is kept. No secret gets into it. stop is told why the run
 // cannot go on.
-func newTimeline(session string, w *journal.Writer, show event.Sink, secrets *secret.Redactor, stop func(*agent.Cause)) *timeline {
+func newTimeline(session string, w *journal.Writer, show event.Sink, secrets *secret.Redactor, stop func(*outcome.Cause)) *timeline {
 	t := &timeline{session: session, book: &book{journal: w, stop: stop}, stage: &stage{show: show, stop: stop}, secrets: secrets}
 	last := uint64(0)
 	if w != nil {
@@ -90,7 +90,7 @@ func ended(end event.RunEnd) event.Body {
 
 // A book is the journal's side of a timeline. It knows what is open.
 type book struct {
-	stop func(*agent.Cause)
+	stop func(*outcome.Cause)
 	tick func() // called whenever something happened, if set
 
 	mu      sync.Mutex
@@ -112,7 +112,7 @@ func (b *book) Put(e event.Event) error {
 	if b.journal != nil {
 		if err := b.journal.Put(e); err != nil {
 			b.broken = true
-			b.stop(&agent.Cause{Outcome: event.Internal, Reason: err.Error()})
+			b.stop(&outcome.Cause{Outcome: event.Internal, Reason: err.Error()})
 			return err
 		}
 	}
@@ -154,16 +154,16 @@ func (b *book) shut(end event.RunEnd) (rest []event.Event, keep event.Sink) {
 
 // A stage is the reader's side of a timeline. Once the reader has gone, nothing is shown.
 type stage struct {
-	stop func(*agent.Cause)
+	stop func(*outcome.Cause)
 
 	since  atomic.Int64 // when somebody began to wait for the reader, in nanoseconds; 0: nobody waits
 	mu     sync.Mutex
 	show   event.Sink
-	failed *agent.Cause // why nothing is shown any more
+	failed *outcome.Cause // why nothing is shown any more
 }
 
 // left is the cause of a run whose reader has gone.
-var left = &agent.Cause{Outcome: event.Cancelled, Reason: "the reader closed the pipe", Code: "141"}
+var left = &outcome.Cause{Outcome: event.Cancelled, Reason: "the reader closed the pipe", Code: "141"}
 
 // Put shows the event.
 func (s *stage) Put(e event.Event) error {
@@ -177,7 +177,7 @@ func (s *stage) Put(e event.Event) error {
 	s.since.Store(0)
 	if err != nil {
 		s.show = nil
-		s.failed = &agent.Cause{Outcome: event.Internal, Reason: "cannot write the stream: " + err.Error()}
+		s.failed = &outcome.Cause{Outcome: event.Internal, Reason: "cannot write the stream: " + err.Error()}
 		if errors.Is(err, syscall.EPIPE) {
 			s.failed = left
 		}

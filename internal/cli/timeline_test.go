@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
-	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/journal"
 )
@@ -31,7 +31,7 @@ func TestJournalBreaksAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var g gallery
-	line := newTimeline("ses", w, &g, secret.New(nil), func(*agent.Cause) {})
+	line := newTimeline("ses", w, &g, secret.New(nil), func(*outcome.Cause) {})
 	for _, b := range []event.Body{event.RunStarted{Format: event.Format}, event.Prompt{ID: "m", Text: "hi"}, event.ReplyDone{Prompt: "m"}} {
 		if _, err := line.src.Emit(event.Event{Body: b}); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestEndIsWrittenBeforeItIsShown(t *testing.T) {
 		if err != nil || last.Kind != "run.failed" {
 			t.Errorf("the journal's last line is %s, %v", last.Kind, err)
 		}
-	}), secret.New(nil), func(*agent.Cause) {})
+	}), secret.New(nil), func(*outcome.Cause) {})
 	line.book.mender.Put(event.Event{Body: event.RunStarted{}}, func(event.Event) {})
 	line.finish(event.RunEnd{Outcome: event.Internal, Reason: "broken", Duration: new(time.Second.Milliseconds())})
 }
@@ -74,8 +74,8 @@ func (s slow) Put(event.Event) error { s(); return nil }
 
 // A bug in an encoder ends the run, and not the program.
 func TestEncoderPanics(t *testing.T) {
-	var why *agent.Cause
-	line := newTimeline("ses", nil, slow(func() { panic("oh no") }), secret.New(nil), func(c *agent.Cause) { why = c })
+	var why *outcome.Cause
+	line := newTimeline("ses", nil, slow(func() { panic("oh no") }), secret.New(nil), func(c *outcome.Cause) { why = c })
 	line.src.Emit(event.Event{Body: event.RunStarted{}})
 	if why == nil || why.Outcome != event.Internal || !strings.Contains(why.Reason, "oh no") {
 		t.Errorf("the run goes on: %v", why)

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/sandbox"
 	"github.com/sluice-dev/sluice/internal/skill"
@@ -21,7 +22,7 @@ import (
 )
 
 // work wires the agent and lets it answer one message.
-func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
+func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	name, prov, model, nameErr := r.chooseModel()
 	rules, ruleErr := r.rules()
 	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
@@ -42,33 +43,38 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 		r.line.src.Emit(event.Event{Body: event.SkillFound{Name: s.Name, Description: s.Description, Version: s.Version, Location: s.Location}})
 	}
 	if ctx.Err() != nil {
-		return agent.Ended(ctx)
+		return outcome.Ended(ctx)
 	}
 	if err := either(nameErr, ruleErr, schemaErr, profileErr, gearErr); err != nil {
 		return misuse(err)
 	}
 	if err := r.checks.available(specs); err != nil {
-		return agent.Verdict{Outcome: event.Unverified, Reason: err.Error()}
+		return outcome.Verdict{Outcome: event.Unverified, Reason: err.Error()}
 	}
-	message, err := r.message(ctx, args)
-	if ctx.Err() != nil {
-		return agent.Ended(ctx)
-	}
-	if err != nil {
-		return misuse(err)
+	inbox := make(chan event.Command, 1)
+	if r.door == nil {
+		message, err := r.message(ctx, args)
+		if ctx.Err() != nil {
+			return outcome.Ended(ctx)
+		}
+		if err != nil {
+			return misuse(err)
+		}
+		inbox <- message
+		close(inbox)
 	}
 	r.past(session.Recall)
 	if r.checks.expectChange {
 		r.tree.before(ctx, r.workspace)
 	}
-	inbox := make(chan event.Command, 1)
-	inbox <- message
-	close(inbox)
+	if r.door != nil {
+		go r.door(ctx, r, inbox)
+	}
 	v := session.Serve(ctx, inbox)
 	if v.Outcome == event.Done {
 		if err := r.checks.after(ctx, r); err != nil {
 			if ctx.Err() != nil {
-				return agent.Ended(ctx)
+				return outcome.Ended(ctx)
 			}
 			v.Outcome, v.Reason = event.Unverified, oneLine(err.Error())
 		}
@@ -82,6 +88,7 @@ func (r *runner) work(ctx context.Context, args []string) agent.Verdict {
 func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.Profile, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
 	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, r.answerer())
+	r.gate = g
 	o := tool.Options{
 		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled, Clean: r.line.secrets.Writer,
 		Hidden: func(target string) bool {
@@ -95,10 +102,11 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	for _, t := range slices.Concat(r.io.Tools, r.gear.tools()) {
 		set.Add(t)
 	}
+	set.Rename(r.face.tools)
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
-		Tools: set.Tools(), Only: who.Tools, Gate: g, Price: r.price(name, prov, model),
+		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Gate: g, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
@@ -150,8 +158,11 @@ func (r *runner) price(name, prov, model string) provider.Price {
 	return p
 }
 
-// answerer is who answers questions: nobody is there, unless somebody said yes to all of them beforehand.
+// answerer is who answers questions: nobody is there, unless the face knows somebody or all of them were said yes to beforehand.
 func (r *runner) answerer() gate.Answerer {
+	if r.asked != nil {
+		return r.asked
+	}
 	if r.autoApprove {
 		return gate.Auto{}
 	}
@@ -198,7 +209,7 @@ func (r *runner) chooseModel() (name, prov, model string, err error) {
 	}
 	if prov, model, err = provider.Split(name, known...); err != nil {
 		prov, model, _ = strings.Cut(name, "/")
-		err = hinted{err, "sluice run --help"}
+		err = hinted{err, r.help()}
 	}
 	return name, prov, model, err
 }
@@ -234,11 +245,11 @@ func (r *runner) open(name string) (provider.Model, error) {
 
 // rules are those that come with the face, then those of the configuration and the flags, in the order in which they count.
 func (r *runner) rules() ([]event.Rule, error) {
-	rules := gate.Defaults("native")
+	rules := gate.Defaults(first(r.face.name, gate.FaceNative))
 	for _, c := range r.cfg.Rules {
 		rule, err := gate.ParseRule(c.Action, c.Text)
 		if err != nil {
-			return rules, hinted{fmt.Errorf("%s: %w", c.From, err), "sluice run --help"}
+			return rules, hinted{fmt.Errorf("%s: %w", c.From, err), r.help()}
 		}
 		rules = append(rules, rule)
 	}
@@ -248,7 +259,7 @@ func (r *runner) rules() ([]event.Rule, error) {
 func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStarted {
 	return event.RunStarted{
 		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
-		Profile: profile, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
+		Profile: profile, Run: r.runID, Label: r.label, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
 		Capabilities: &event.Capabilities{Thinking: true},
 	}
 }

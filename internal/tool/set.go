@@ -107,11 +107,14 @@ func (s *Set) Rename(names map[string]string) {
 		case !ok:
 			list = append(list, t)
 		case name != "":
-			list = append(list, renamed{t, name})
+			list = append(list, As(t, name))
 		}
 	}
 	s.tools = list
 }
+
+// As returns the tool under another name.
+func As(t Tool, name string) Tool { return renamed{t, name} }
 
 type renamed struct {
 	Tool
