@@ -41,6 +41,8 @@ type runOptions struct {
 	door  door          // what lets commands in, instead of one message
 	runID string        // of the run, where it is not the session's
 	label string        // a person's name for it
+	shown event.Sink    // where the stream goes, if not to stdout
+	inner bool          // it is one of several in this program: signals are not its own
 }
 
 // A door lets commands into a run while it goes on, and closes the inbox when nothing more will come. It ends with ctx.

@@ -112,6 +112,9 @@ func (r *runner) outwait(ctx context.Context, over <-chan struct{}) {
 
 // watchSignals ends the run at the first signal. The second gives its exit code.
 func (r *runner) watchSignals() (force <-chan int, release func()) {
+	if r.inner {
+		return nil, func() {}
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
 	again := make(chan int, 1)
@@ -219,6 +222,9 @@ func (r *runner) guard(ctx context.Context, args []string) outcome.Verdict {
 
 // show is where the stream goes.
 func (r *runner) show() event.Sink {
+	if r.shown != nil {
+		return r.shown
+	}
 	format := r.format
 	o := textOptions{ASCII: asciiLocale(os.Getenv)}
 	if f, ok := r.io.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
