@@ -37,13 +37,15 @@ type Config struct {
 	Session  string // in the headers of its events; empty: the source's
 	System   string // what the model is told first
 	Tools    []tool.Tool
-	Only     []string          // names of the tools that it has, task and skill included; nil: all
-	Names    map[string]string // what task and skill are called here; an empty one: there is none
+	Only     []string                     // names of the tools that it has, task and skill included; nil: all
+	Names    map[string]string            // what task and skill are called here; an empty one: there is none
+	Args     map[string]map[string]string // and what their arguments are called
 	Gate     *gate.Gate
 	Price    provider.Price // zero: unknown; its window is the model's
 
 	MaxTokens int    // of one answer; 0: the provider's usual
 	Thinking  string // as [provider.Request] has it
+	Forget    bool   // what the model thought is not told to it again
 	Turns     int    // answers in one reply, or of one sub-agent; 0: no limit
 	Rounds    int    // rounds of calls, likewise
 	Clip      int    // bytes of a call's output that the model is shown; 0: [tool.Shown]
@@ -141,12 +143,13 @@ func newSession(sh *shared, cfg Config) *Session {
 
 // addAs adds a tool of the agent's own under the name that it has here.
 func (s *Session) addAs(t tool.Tool) {
-	name, ok := s.cfg.Names[t.Spec().Name]
-	switch {
-	case !ok:
-		s.add(t)
-	case name != "":
-		s.add(tool.As(t, name))
+	own := t.Spec().Name
+	name, ok := s.cfg.Names[own]
+	if !ok {
+		name = own
+	}
+	if name != "" {
+		s.add(tool.As(t, name, s.cfg.Args[own]))
 	}
 }
 

@@ -404,3 +404,36 @@ func TestHistory(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Who forgets tells its thoughts to whoever watches, and not to the model: neither at once nor when it is resumed.
+func TestForget(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		m := &fake{answers: list(says(event.Thought{Text: "hm", Signature: "s"}, wants("run", `{}`)), says(text("done")))}
+		n := &notes{}
+		change := func(c *Config) { c.Forget = forget }
+		s := testSession(m, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), change, toy{"run", event.ClassExec, works("x")})
+		answer(t, s)
+		again := testSession(m, &notes{}, nil, change)
+		told := 0
+		for _, e := range n.list {
+			if e.Kind == "thought" {
+				told++
+			}
+			again.Recall(e)
+		}
+		if told != 1 {
+			t.Errorf("%d thoughts are told", told)
+		}
+		for _, r := range []provider.Request{m.asked[1], again.request(nil)} {
+			thoughts := 0
+			for _, e := range r.History {
+				if e.Kind == "thought" {
+					thoughts++
+				}
+			}
+			if want := map[bool]int{false: 1}[forget]; thoughts != want {
+				t.Errorf("forget %t: the model is told %d thoughts, want %d", forget, thoughts, want)
+			}
+		}
+	}
+}

@@ -43,6 +43,9 @@ func (s *Session) Recall(e event.Event) {
 
 // remember keeps what belongs to the history, outputs cut to what a model is shown.
 func (s *Session) remember(e event.Event) {
+	if _, thought := e.Body.(event.Thought); thought && s.cfg.Forget {
+		return
+	}
 	if end, ok := event.AsToolEnd(e.Body); ok && end.Type != "image" {
 		end.Output = tool.Cut(end.Output, s.cfg.Clip)
 		switch e.Body.(type) {

@@ -23,6 +23,8 @@ type face struct {
 	name    string                                  // whose rules it has, too: gate.Defaults
 	command string                                  // that the run was started by, as in "aictrl run"; empty: its name
 	tools   map[string]string                       // its names for our tools; where it is empty it has no such tool
+	args    map[string]map[string]string            // its names for the arguments of our tools, by ours
+	forget  bool                                    // what the model thought is not told to it again
 	exit    func(event.RunEnd, outcome.Verdict) int // its exit codes; nil: ours
 }
 

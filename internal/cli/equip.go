@@ -100,7 +100,8 @@ func (r *runner) connect(ctx context.Context) error {
 	if len(servers) > 0 {
 		r.gear.hub = mcp.Connect(ctx, servers, mcp.Options{
 			Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Clean: r.line.secrets.String, Version: programVersion(),
-			Emit: func(b event.Body) { r.line.src.Emit(event.Event{Body: b}) },
+			Reserved: slices.Collect(maps.Values(r.face.tools)),
+			Emit:     func(b event.Body) { r.line.src.Emit(event.Event{Body: b}) },
 		})
 	}
 	for _, name := range r.requireMCP {

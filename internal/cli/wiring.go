@@ -102,12 +102,12 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	for _, t := range slices.Concat(r.io.Tools, r.gear.tools()) {
 		set.Add(t)
 	}
-	set.Rename(r.face.tools)
+	set.Rename(r.face.tools, r.face.args)
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
-		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Gate: g, Price: r.price(name, prov, model),
-		MaxTokens: r.maxTokens, Thinking: r.thinking, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
+		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Price: r.price(name, prov, model),
+		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,

@@ -188,7 +188,7 @@ func TestDemoInALargeFolder(t *testing.T) {
 // Under other faces the tools have other names, and other arguments.
 func TestDemoUnderOtherFaces(t *testing.T) {
 	s := newStage(t, project)
-	s.tools.Rename(map[string]string{"read": "Read", "glob": "Glob", "grep": "search_files", "bash": "ExecCommand"})
+	s.tools.Rename(map[string]string{"read": "Read", "glob": "Glob", "grep": "search_files", "bash": "ExecCommand"}, nil)
 	for prompt, want := range map[string]string{
 		"What is in this folder?": `Glob{"pattern":"**/*"}`, "Read main.go": `Read{"file_path":"main.go"}`, "find Widget": `search_files{"pattern":"Widget"}`, "run `true`": `ExecCommand{"command":"true"}`,
 	} {

@@ -98,31 +98,21 @@ func (s *Set) Add(t Tool) {
 	s.tools = append(slices.DeleteFunc(s.tools, func(t Tool) bool { return t.Spec().Name == name }), t)
 }
 
-// Rename gives tools other names, for a face that knows them by those. A tool whose new name is empty is left out.
-func (s *Set) Rename(names map[string]string) {
+// Rename gives tools other names, and other names to their arguments, for a face that knows them by those; both are by our
+// names. A tool whose new name is empty is left out.
+func (s *Set) Rename(names map[string]string, args map[string]map[string]string) {
 	var list []Tool
 	for _, t := range s.tools {
-		name, ok := names[t.Spec().Name]
+		own := t.Spec().Name
+		name, ok := names[own]
 		switch {
-		case !ok:
+		case !ok && args[own] == nil:
 			list = append(list, t)
+		case !ok:
+			list = append(list, As(t, own, args[own]))
 		case name != "":
-			list = append(list, As(t, name))
+			list = append(list, As(t, name, args[own]))
 		}
 	}
 	s.tools = list
-}
-
-// As returns the tool under another name.
-func As(t Tool, name string) Tool { return renamed{t, name} }
-
-type renamed struct {
-	Tool
-	name string
-}
-
-func (r renamed) Spec() Spec {
-	s := r.Tool.Spec()
-	s.Name = r.name
-	return s
 }

@@ -220,7 +220,7 @@ func TestArguments(t *testing.T) {
 
 func TestSetRename(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "x\n"})
-	b.set.Rename(map[string]string{"read": "Read", "todo": ""})
+	b.set.Rename(map[string]string{"read": "Read", "todo": ""}, nil)
 	if _, ok := b.set.Find("read"); ok {
 		t.Error("the old name is still there")
 	}
@@ -233,9 +233,39 @@ func TestSetRename(t *testing.T) {
 	if got := b.set.Tools()[0].Spec().Name; got != "Read" {
 		t.Errorf("the order changed: %s", got)
 	}
-	b.set.Add(renamed{&todo{}, "Read"})
+	b.set.Add(As(&todo{}, "Read", nil))
 	if n := len(b.set.Tools()); n != 7 {
 		t.Errorf("%d tools", n)
+	}
+}
+
+// A face may have other names for arguments: the model is told those, and what it is told of its mistakes has them too.
+func TestSetRenameArguments(t *testing.T) {
+	b := newBench(t, map[string]string{"a": "x\n"})
+	b.set.Rename(map[string]string{"bash": "shell"}, map[string]map[string]string{"read": {"file_path": "path"}, "bash": {"command": "cmd"}})
+	read, _ := b.set.Find("read")
+	var schema struct {
+		Properties map[string]any
+		Required   []string
+	}
+	if err := json.Unmarshal(read.Spec().Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if len(schema.Properties) != 3 || schema.Properties["path"] == nil || len(schema.Required) != 1 || schema.Required[0] != "path" {
+		t.Errorf("%s", read.Spec().Schema)
+	}
+	for _, args := range []object{{"path": "a"}, {"file_path": "a"}, {"path": "a", "file_path": "b", "limit": 5}} {
+		if r := b.ok("read", args); r.Output != "     1\tx\n" {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if r := b.ok("shell", object{"cmd": "echo '<&>'"}); r.Output != "<&>\n" {
+		t.Errorf("%+v", r)
+	}
+	for input, want := range map[string]string{`{"paht":"a"}`: `"path" is missing: there is only "paht"`, `{"path":1}`: `"path" must be a string`, `[]`: "not a JSON object", `{`: "not JSON"} {
+		if _, err := read.Plan(event.Raw(input)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", input, err)
+		}
 	}
 }
 
