@@ -41,7 +41,9 @@ type Config struct {
 	Names    map[string]string            // what task and skill are called here; an empty one: there is none
 	Args     map[string]map[string]string // and what their arguments are called
 	Gate     *gate.Gate
-	Price    provider.Price // zero: unknown; its window is the model's
+	// Permission is what a permission that a tool asks for is called where it is told; nil: as it is.
+	Permission func(tool, permission string) string
+	Price      provider.Price // zero: unknown; its window is the model's
 
 	MaxTokens int    // of one answer; 0: the provider's usual
 	Thinking  string // as [provider.Request] has it

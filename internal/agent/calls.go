@@ -20,7 +20,8 @@ import (
 type call struct {
 	id     string
 	told   event.ToolCalled
-	tool   tool.Tool       // nil: there is none of that name
+	tool   tool.Tool // nil: there is none of that name
+	called func(tool, permission string) string
 	passed []gate.Access   // what the gate was asked about
 	open   <-chan answered // its question, until that is settled
 	ended  bool
@@ -30,7 +31,7 @@ type call struct {
 
 // read makes a call of what the model said. It is planned here only for its title; what is planned counts when it is done.
 func (r *reply) read(id string, told event.ToolCalled) *call {
-	c := &call{id: r.callID(id), told: told, tool: r.tools[told.Name]}
+	c := &call{id: r.callID(id), told: told, tool: r.tools[told.Name], called: r.cfg.Permission}
 	if c.tool != nil {
 		c.told.Class = c.tool.Spec().Class
 		if p, err := c.plan(); err == nil {
@@ -42,7 +43,7 @@ func (r *reply) read(id string, told event.ToolCalled) *call {
 }
 
 // plan reads the arguments. What is not a JSON object is never mended.
-func (c *call) plan() (_ tool.Plan, err error) {
+func (c *call) plan() (p tool.Plan, err error) {
 	c.bug = nil
 	defer func() {
 		if p := recover(); p != nil {
@@ -53,7 +54,13 @@ func (c *call) plan() (_ tool.Plan, err error) {
 	if in := strings.TrimSpace(string(c.told.Input)); !strings.HasPrefix(in, "{") {
 		return tool.Plan{}, errors.New("the arguments are not a JSON object")
 	}
-	return c.tool.Plan(c.told.Input)
+	p, err = c.tool.Plan(c.told.Input)
+	if c.called != nil {
+		for i, a := range p.Access {
+			p.Access[i].Called = c.called(c.told.Name, a.Permission)
+		}
+	}
+	return p, err
 }
 
 // act does the calls of one answer. They are judged first, in their order, so that several questions may be open at once.
@@ -120,15 +127,11 @@ func (r *reply) judge(ctx context.Context, c *call) {
 		return
 	}
 	d := r.cfg.Gate.Decide(p.Access)
-	say := event.GateAnswer{
-		Tool: c.told.Name, Permission: d.Access.Permission, Patterns: d.Of, Input: c.told.Input,
-		Rule: d.Rule, Reason: d.Reason, By: d.By,
-	}
 	switch d.Action {
 	case gate.Allow:
-		r.emitOf(c.id, event.GateAllowed(say))
+		r.emitOf(c.id, d.Event(c.told.Name, c.told.Input))
 	case gate.Deny:
-		r.deny(c, event.GateDenied(say), say.Reason)
+		r.deny(c, d.Event(c.told.Name, c.told.Input), d.Reason)
 	default:
 		r.question(ctx, c, p)
 	}

@@ -86,7 +86,7 @@ func (r *reply) noticeSkill(c *call) {
 			path = filepath.Join(r.cfg.Workspace, path)
 		}
 		if s, file, ok := skill.Owner(path, r.cfg.Skills); ok && !strings.EqualFold(file, "SKILL.md") {
-			r.emit(event.SkillRead{Name: s.Name, File: file})
+			r.emit(event.SkillRead{Name: s.Name, File: path})
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (g *Gate) Ask(asked event.GateAsked, accesses []Access, class event.Class) 
 	defer g.mu.Unlock()
 	d := g.decide(accesses)
 	if asked.Permission == "" {
-		asked.Permission = d.Access.Permission
+		asked.Permission = d.Access.told()
 	}
 	if asked.Patterns == nil {
 		asked.Patterns = d.Of

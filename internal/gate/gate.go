@@ -54,6 +54,15 @@ type Access struct {
 	Opaque     bool        // nobody can say what it would do: only a rule for everything ("*") or yolo lets it pass
 	Implied    bool        // it comes with another access that must pass: rules may deny it or ask about it, but it needs no allowance
 	Why        string      // of an opaque one: what nobody can say
+	Called     string      // what a face calls the permission when it is told; empty: as it is
+}
+
+// told is what the permission is called where it is told.
+func (a Access) told() string {
+	if a.Called != "" {
+		return a.Called
+	}
+	return a.Permission
 }
 
 // Outside is the permission for a path that is not in the workspace. It is needed beside the one for what is done there.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -13,6 +14,10 @@ type Policy struct {
 	Mode  string       // empty means default
 	Rules []event.Rule // the later wins, but a deny always does; those of Protected need not be among them
 	Home  string       // what ~ in rules and commands stands for; empty: itself
+
+	// Own reads the rules of a face that have a law of their own, and returns the one that counts for an access, or nil. It
+	// stands before Rules as if it were the only one, so a deny elsewhere wins over it all the same.
+	Own func(Access) *event.Rule
 }
 
 // A Decision is what a policy says of a call.
@@ -79,7 +84,7 @@ func weight(d Decision) int {
 // Event tells a decision that needed no question. The header is the caller's.
 func (d Decision) Event(tool string, input event.Raw) event.Body {
 	a := event.GateAnswer{
-		Tool: tool, Permission: d.Access.Permission, Patterns: d.Of, Input: input,
+		Tool: tool, Permission: d.Access.told(), Patterns: d.Of, Input: input,
 		Rule: d.Rule, Reason: d.Reason, By: d.By,
 	}
 	if d.Action == Allow {
@@ -91,10 +96,7 @@ func (d Decision) Event(tool string, input event.Raw) event.Body {
 // one decides about one access.
 func (p Policy) one(a Access) Decision {
 	var last *event.Rule
-	for r := range p.all() {
-		if !matches(r, a, p.Home) {
-			continue
-		}
+	for r := range p.speaking(a) {
 		if r.Action == Deny {
 			return Decision{Action: Deny, By: event.ByRule, Rule: &r, Access: a, Reason: "denied by the rule " + RuleText(r) + ": " + about(a)}
 		}
@@ -115,16 +117,26 @@ func (p Policy) one(a Access) Decision {
 	return Decision{Action: Ask, Access: a, Reason: "no rule allows it: " + about(a)}
 }
 
-// all yields the protected rules and then the policy's own.
-func (p Policy) all() func(yield func(event.Rule) bool) {
+// speaking yields the rules that speak of an access: the protected ones, the face's own, and then the policy's.
+func (p Policy) speaking(a Access) iter.Seq[event.Rule] {
 	return func(yield func(event.Rule) bool) {
-		for _, list := range [][]event.Rule{Protected(), p.Rules} {
-			for _, r := range list {
-				if !yield(r) {
-					return
+		tell := func(rules []event.Rule) bool {
+			for _, r := range rules {
+				if matches(r, a, p.Home) && !yield(r) {
+					return false
 				}
 			}
+			return true
 		}
+		if !tell(Protected()) {
+			return
+		}
+		if p.Own != nil {
+			if r := p.Own(a); r != nil && !yield(*r) {
+				return
+			}
+		}
+		tell(p.Rules)
 	}
 }
 
