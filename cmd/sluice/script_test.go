@@ -14,7 +14,9 @@ import (
 )
 
 // programs are what the test program is when it is called by their names. They are found in its PATH.
-var programs = map[string]func(){"sluice": cli.Main}
+var programs = map[string]func(){
+	"sluice": cli.Main, "aictrl": cli.Main, "aionrs": cli.Main, "avenor": cli.Main, "enso": cli.Main, "grok": cli.Main,
+}
 
 func TestMain(m *testing.M) { testscript.Main(crowd{m}, programs) }
 
