@@ -50,6 +50,7 @@ type Config struct {
 	Forget    bool   // what the model thought is not told to it again
 	Turns     int    // answers in one reply, or of one sub-agent; 0: no limit
 	Rounds    int    // rounds of calls, likewise
+	Steps     int    // rounds, likewise; but after the last one the model is not asked for a word to end with
 	Clip      int    // bytes of a call's output that the model is shown; 0: [tool.Shown]
 	Budget    Budget // of the session and its sub-agents together
 

@@ -165,6 +165,9 @@ func (r *reply) turns(ctx context.Context) outcome.Verdict {
 				return *v
 			}
 		}
+		if r.cfg.Steps > 0 && rounds == r.cfg.Steps {
+			return outcome.Failed("max_turn_requests", limitReached("tool rounds", r.cfg.Steps))
+		}
 		switch spent, near := r.budget(); {
 		case spent != "": // also by sub-agents, meanwhile
 			return overBudget(spent)

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/provider"
 )
 
 // runOptions are the flags of a run.
@@ -42,6 +43,12 @@ type runOptions struct {
 	runID string        // of the run, where it is not the session's
 	label string        // a person's name for it
 	shown event.Sink    // where the stream goes, if not to stdout
+	key   string        // the model's, where a flag may name it
+	steps int           // answers with calls: those of the last are done, and it is the end
+	fresh bool          // --resume latest begins a session if there is none
+
+	// otherwise chooses a model when nobody did, and says why, if somebody should know; nil: [provider.Choose].
+	otherwise func(provider.Options) (name, why string)
 	inner bool          // it is one of several in this program: signals are not its own
 }
 

@@ -38,6 +38,7 @@ type runner struct {
 	gear     equipment
 
 	mode, thinking string // by the configuration, and so on
+	flagged        string // the provider that the key of a flag is for
 	turns, retries int
 	timeout, stall time.Duration
 	budget         agent.Budget
@@ -188,6 +189,7 @@ func (r *runner) secrets() *secret.Redactor {
 	}
 	servers, _ := configuredServers(r.cfg)
 	values := secret.Values(os.Environ(), func(name string) bool { return keys[name] || tool.Secret(name) })
+	values = append(values, secret.Values([]string{"key=" + r.key, "url=" + r.baseURL}, func(name string) bool { return name == "key" })...)
 	return secret.New(append(values, serverSecrets(servers)...))
 }
 

@@ -41,7 +41,12 @@ func (r *runner) prepare() (*journal.Writer, error) {
 	if err := r.enterWorkspace(); err != nil {
 		return nil, err
 	}
-	r.home = filepath.Join(state, "sessions", r.session)
+	return r.begin(state)
+}
+
+// begin begins the journal of a new session.
+func (r *runner) begin(state string) (*journal.Writer, error) {
+	r.resume, r.home = "", filepath.Join(state, "sessions", r.session)
 	w, err := journal.Create(r.journal())
 	if errors.Is(err, fs.ErrExist) {
 		return nil, hinted{fmt.Errorf("there is a session %q already", r.session), "--resume " + r.session + " goes on with it"}
@@ -61,8 +66,10 @@ func (r *runner) goOn(state string) (*journal.Writer, error) {
 			return nil, err
 		}
 		var err error
-		if id, err = latestSession(state, r.workspace); err != nil {
+		if id, err = latestSession(state, r.workspace); err != nil && !r.fresh {
 			return nil, err
+		} else if err != nil {
+			return r.begin(state)
 		}
 	}
 	home, err := findSession(state, id)

@@ -107,7 +107,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
 		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Price: r.price(name, prov, model),
-		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Budget: r.budget,
+		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,
@@ -197,11 +197,17 @@ func (r *runner) chooseModel() (name, prov, model string, err error) {
 	}
 	if name == "" {
 		var why string
-		name, why = provider.Choose(provider.Options{Endpoints: r.endpoints()})
+		choose := provider.Choose
+		if r.otherwise != nil {
+			choose = r.otherwise
+		}
+		name, why = choose(provider.Options{Endpoints: r.endpoints()})
 		if name == "demo/demo" {
 			why += ": this is the built-in demo model, which can only look around; --model names a real one"
 		}
-		fmt.Fprintln(r.io.Err, "sluice: "+r.line.secrets.String(why))
+		if why != "" {
+			fmt.Fprintln(r.io.Err, "sluice: "+r.line.secrets.String(why))
+		}
 	}
 	var known []string
 	for n := range r.cfg.Endpoints {
@@ -211,6 +217,7 @@ func (r *runner) chooseModel() (name, prov, model string, err error) {
 		prov, model, _ = strings.Cut(name, "/")
 		err = hinted{err, r.help()}
 	}
+	r.flagged = prov
 	return name, prov, model, err
 }
 
@@ -232,7 +239,11 @@ func (r *runner) endpoints() map[string]provider.Endpoint {
 
 // open opens the model; it is asked again when a request fails for a reason that may pass.
 func (r *runner) open(name string) (provider.Model, error) {
-	m, err := provider.Open(provider.Options{Model: name, BaseURL: r.baseURL, Endpoints: r.endpoints(), Idle: r.idle})
+	o := provider.Options{Model: name, BaseURL: r.baseURL, Endpoints: r.endpoints(), Idle: r.idle}
+	if prov, _, _ := strings.Cut(name, "/"); prov == r.flagged {
+		o.Key = r.key // a sub-agent's model may be somebody else's, who must not get it
+	}
+	m, err := provider.Open(o)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ var rows = []row{
 	{name: "openrouter", format: "chat", base: "https://openrouter.ai/api/v1", keyEnv: []string{"OPENROUTER_API_KEY"}, model: "anthropic/claude-sonnet-5.5"},
 	{name: "mistral", format: "chat", base: "https://api.mistral.ai/v1", keyEnv: []string{"MISTRAL_API_KEY"}, model: "devstral-2512"},
 	{name: "deepseek", format: "chat", base: "https://api.deepseek.com/v1", keyEnv: []string{"DEEPSEEK_API_KEY"}, model: "deepseek-v4-pro"},
-	{name: "xai", format: "chat", base: "https://api.x.ai/v1", keyEnv: []string{"XAI_API_KEY"}, model: "grok-4.6"},
+	{name: "xai", format: "chat", base: "https://api.x.ai/v1", baseEnv: []string{"GROK_BASE_URL"}, keyEnv: []string{"GROK_API_KEY", "XAI_API_KEY"}, model: "grok-4.6"},
 	{name: "groq", format: "chat", base: "https://api.groq.com/openai/v1", keyEnv: []string{"GROQ_API_KEY"}, model: "openai/gpt-oss-120b"},
 	{name: "together", format: "chat", base: "https://api.together.xyz/v1", keyEnv: []string{"TOGETHER_API_KEY"}, model: "openai/gpt-oss-120b"},
 	{name: "fireworks", format: "chat", base: "https://api.fireworks.ai/inference/v1", keyEnv: []string{"FIREWORKS_API_KEY"}, model: "accounts/fireworks/models/gpt-oss-120b"},
