@@ -114,6 +114,16 @@ type Answerer interface {
 	Asked(q event.GateAsked, answer func(Answer) error)
 }
 
+// An Attendant is an Answerer that has something out for each question, which must be there before anybody hears of it and gone
+// when it is over.
+type Attendant interface {
+	Answerer
+	// Opened tells of a question before it is told to anybody. It returns when everything is out.
+	Opened(q event.GateAsked)
+	// Closed tells that a question has been answered or withdrawn, whoever did it.
+	Closed(q event.GateAsked)
+}
+
 // AnswererFunc is an Answerer made of a function.
 type AnswererFunc func(q event.GateAsked, answer func(Answer) error)
 

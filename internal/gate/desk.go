@@ -23,7 +23,7 @@ var (
 type Gate struct {
 	mu        sync.Mutex
 	policy    Policy
-	answerers []Answerer
+	answerers []Answerer // never changed
 	above     *Gate   // whose allowances hold here too
 	stricter  []*Gate // that follow this one
 	always    []allowance
@@ -121,6 +121,22 @@ func (g *Gate) allowed(a Access, rule *event.Rule) bool {
 // request must be new. An answer for good covers the call's class or, if class is empty, the permissions that are asked about
 // ("outside" only if it is one of them). Emit the question as [Question.Asked] has it, and then [Question.Wait].
 func (g *Gate) Ask(asked event.GateAsked, accesses []Access, class event.Class) *Question {
+	q := g.lay(asked, accesses, class)
+	q.attend(func(a Attendant) { a.Opened(q.asked) })
+	return q
+}
+
+// attend tells those who have something out for the question. g.mu is not held: they may take a moment.
+func (q *Question) attend(tell func(Attendant)) {
+	for _, who := range q.gate.answerers {
+		if a, ok := who.(Attendant); ok {
+			tell(a)
+		}
+	}
+}
+
+// lay puts a question on the desk.
+func (g *Gate) lay(asked event.GateAsked, accesses []Access, class event.Class) *Question {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.decide(accesses)
@@ -255,9 +271,8 @@ func (q *Question) Asked() event.GateAsked { return q.asked }
 // Wait tells the answerers, in their order, and waits for the first answer. At the question's deadline it is denied by nobody. If
 // ctx ends first the question is withdrawn, and the error is ctx's. If there is nobody to answer it is denied at once.
 func (q *Question) Wait(ctx context.Context) (Answer, error) {
-	q.gate.mu.Lock()
+	defer q.attend(func(a Attendant) { a.Closed(q.asked) })
 	answerers := q.gate.answerers
-	q.gate.mu.Unlock()
 	if len(answerers) == 0 {
 		answerers = []Answerer{Nobody{}}
 	}

@@ -337,3 +337,36 @@ func TestDecisionEvents(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// attendant writes down what it is told.
+type attendant struct {
+	log *[]string
+	Inbox
+}
+
+func (a attendant) Opened(q event.GateAsked) { *a.log = append(*a.log, "opened "+q.Request) }
+func (a attendant) Closed(q event.GateAsked) { *a.log = append(*a.log, "closed "+q.Request) }
+
+// TestAttendant: whoever has something out for a question is told before anybody else, and when it is over, however that came.
+func TestAttendant(t *testing.T) {
+	for name, end := range map[string]func(g *Gate, cancel func()){
+		"answered":  func(g *Gate, _ func()) { _ = g.Answer("q1", Answer{Allow: true}) },
+		"withdrawn": func(_ *Gate, cancel func()) { cancel() },
+		"settled":   func(g *Gate, _ func()) { _ = g.SetMode(ModeYolo) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log []string
+			g := New(Policy{}, attendant{log: &log}, AnswererFunc(func(q event.GateAsked, _ func(Answer) error) { log = append(log, "asked "+q.Request) }))
+			q := g.Stricter(nil).Ask(event.GateAsked{Request: "q1"}, []Access{{Permission: "bash", Target: "ls", Class: event.ClassExec}}, "")
+			log = append(log, "told")
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			go end(g, cancel)
+			_, _ = q.Wait(ctx)
+			got := strings.Join(log, ", ")
+			if want := "opened q1, told, asked q1, closed q1"; got != want && got != strings.Replace(want, " asked q1,", "", 1) {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
