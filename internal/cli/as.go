@@ -24,6 +24,7 @@ type face struct {
 	command string                                  // that the run was started by, as in "aictrl run"; empty: its name
 	tools   map[string]string                       // its names for our tools; where it is empty it has no such tool
 	args    map[string]map[string]string            // its names for the arguments of our tools, by ours
+	permit  func(tool, permission string) string    // its names for permissions; nil: ours
 	forget  bool                                    // what the model thought is not told to it again
 	exit    func(event.RunEnd, outcome.Verdict) int // its exit codes; nil: ours
 }

@@ -49,21 +49,30 @@ func (r *runner) configure() error {
 func (r *runner) equip(ctx context.Context) error {
 	e := &r.gear
 	e.problems = append(e.problems, r.cfg.Notices()...)
-	trust, trustErr := config.OpenTrust(os.Getenv)
-	home, _ := os.UserHomeDir()
-	where := skill.Options{Workspace: r.workspace, Top: agent.Top(r.workspace), Home: home, Config: filepath.Dir(r.cfg.User)}
-	if trustErr == nil {
-		where.Trusted = trust.Trusts
-	}
 	if r.cfg.Skills {
 		var problems []error
-		e.skills, problems = skill.Find(where)
+		e.skills, problems = skill.Find(r.places())
 		e.tell(problems)
 	}
-	var problems []error
-	e.profiles, problems = skill.Profiles(where)
-	e.tell(problems)
 	return either(r.enclose(), r.connect(ctx))
+}
+
+// places are where skills and profiles are looked for.
+func (r *runner) places() skill.Options {
+	home, _ := os.UserHomeDir()
+	where := skill.Options{Workspace: r.workspace, Top: agent.Top(r.workspace), Home: home, Config: filepath.Dir(r.cfg.User)}
+	if trust, err := config.OpenTrust(os.Getenv); err == nil {
+		where.Trusted = trust.Trusts
+	}
+	return where
+}
+
+// profileOf finds the profiles, and the one that was named: the first line of the stream says who it is and what it may do.
+func (r *runner) profileOf() (skill.Profile, error) {
+	var problems []error
+	r.gear.profiles, problems = skill.Profiles(r.places())
+	r.gear.tell(problems)
+	return r.gear.profile(r.profile)
 }
 
 func (e *equipment) tell(problems []error) {
@@ -97,6 +106,7 @@ func (r *runner) connect(ctx context.Context) error {
 		}
 		servers = append(servers, s)
 	}
+	servers = append(servers, r.servers...)
 	if len(servers) > 0 {
 		r.gear.hub = mcp.Connect(ctx, servers, mcp.Options{
 			Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Clean: r.line.secrets.String, Version: programVersion(),

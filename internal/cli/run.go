@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/mcp"
 	"github.com/sluice-dev/sluice/internal/provider"
 )
 
@@ -50,7 +51,18 @@ type runOptions struct {
 	// otherwise chooses a model when nobody did, and says why, if somebody should know; nil: [provider.Choose].
 	otherwise func(provider.Options) (name, why string)
 	inner bool          // it is one of several in this program: signals are not its own
+
+	servers []mcp.Server // besides those of the configuration
+
+	command string                                               // skill that the prompt is for, as if it began with a slash and its name
+	orNew   bool                                                 // begin a session if there is none to go on with
+	dumb    bool                                                 // text is for a file, even on a terminal
+	law     law                                                  // rules that are read in another way than ours
+	prices  func(prov, model string) (p provider.Price, ok bool) // what models cost, where the configuration does not say
 }
+
+// A law is the rules of a face that are read in another way than ours: how they are told, and which one counts for an access.
+type law func(workspace, home string) (rules []event.Rule, own func(gate.Access) *event.Rule, err error)
 
 // A door lets commands into a run while it goes on, and closes the inbox when nothing more will come. It ends with ctx.
 type door func(ctx context.Context, r *runner, inbox chan<- event.Command)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -36,6 +37,8 @@ type runner struct {
 	gate     *gate.Gate // once the agent is made
 	cfg      config.Loaded
 	gear     equipment
+	theirs   []event.Rule // of a face's own law, as they are told
+	own      func(gate.Access) *event.Rule
 
 	mode, thinking string // by the configuration, and so on
 	flagged        string // the provider that the key of a flag is for
@@ -169,7 +172,8 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	}
 	var v outcome.Verdict
 	if err != nil {
-		r.line.src.Emit(event.Event{Body: r.started("", "")})
+		prov, model, _ := strings.Cut(first(r.flags.Config.Model, os.Getenv("SLUICE_MODEL")), "/")
+		r.line.src.Emit(event.Event{Body: r.started(prov, model)})
 		v = misuse(err)
 		if w == nil && !errors.As(err, new(hinted)) {
 			v = outcome.Verdict{Outcome: event.Internal, Reason: err.Error()}
@@ -190,7 +194,7 @@ func (r *runner) secrets() *secret.Redactor {
 	servers, _ := configuredServers(r.cfg)
 	values := secret.Values(os.Environ(), func(name string) bool { return keys[name] || tool.Secret(name) })
 	values = append(values, secret.Values([]string{"key=" + r.key, "url=" + r.baseURL}, func(name string) bool { return name == "key" })...)
-	return secret.New(append(values, serverSecrets(servers)...))
+	return secret.New(append(values, serverSecrets(append(servers, r.servers...))...))
 }
 
 // guard works, and comes back at the latest some time after ctx has ended, whatever the work does then.
@@ -229,7 +233,7 @@ func (r *runner) show() event.Sink {
 	}
 	format := r.format
 	o := textOptions{ASCII: asciiLocale(os.Getenv)}
-	if f, ok := r.io.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := r.io.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !r.dumb {
 		smart := os.Getenv("TERM") != "dumb"
 		o.Live, o.Colour = smart, smart && os.Getenv("NO_COLOR") == ""
 		o.Width, _, _ = term.GetSize(int(f.Fd()))

@@ -36,7 +36,12 @@ func (r *runner) prepare() (*journal.Writer, error) {
 		return nil, hinted{err, "--ephemeral keeps nothing"}
 	}
 	if !fresh {
-		return r.goOn(state)
+		w, err := r.goOn(state)
+		if !r.orNew || !errors.Is(err, errNoSession) {
+			return w, err
+		}
+		fmt.Fprintf(r.io.Err, "sluice: %v: a new one begins\n", err)
+		r.resume = ""
 	}
 	if err := r.enterWorkspace(); err != nil {
 		return nil, err

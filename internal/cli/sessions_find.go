@@ -67,8 +67,11 @@ func latestSession(state, workspace string) (id string, err error) {
 	if workspace == "" {
 		return "", hinted{errors.New("there is no session yet"), "sluice run begins one"}
 	}
-	return "", hinted{fmt.Errorf("there is no session in %s", workspace), "sluice sessions lists those of other folders"}
+	return "", hinted{fmt.Errorf("%w in %s", errNoSession, workspace), "sluice sessions lists those of other folders"}
 }
+
+// errNoSession says that nothing ran in a folder yet.
+var errNoSession = errors.New("there is no session")
 
 // A sessionFolder is a session that was not opened yet.
 type sessionFolder struct {

@@ -25,17 +25,17 @@ import (
 func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	name, prov, model, nameErr := r.chooseModel()
 	rules, ruleErr := r.rules()
-	r.line.src.Emit(event.Event{Body: r.started(prov, model, rules...)})
+	who, profileErr := r.profileOf()
+	if profileErr == nil && who.Name != "" {
+		name, prov, model, rules, ruleErr = r.play(who, name, prov, model, rules, ruleErr)
+	}
+	r.line.src.Emit(event.Event{Body: r.started(prov, model, slices.Concat(r.theirs, rules)...)})
 	defer r.gear.release()
 	gearErr := r.equip(ctx)
 	for _, p := range r.gear.problems {
 		r.notice(p)
 	}
 	check, schemaErr := r.checks.answer()
-	who, profileErr := r.gear.profile(r.profile)
-	if profileErr == nil && who.Name != "" {
-		name, prov, model, rules, ruleErr = r.play(who, name, prov, model, rules, ruleErr)
-	}
 	session := agent.New(r.agent(ctx, name, prov, model, who, rules, check), r.line.src)
 	specs := session.Tools()
 	r.line.src.Emit(event.Event{Body: r.catalog(specs)})
@@ -87,7 +87,7 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 // agent is what the agent is made of.
 func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.Profile, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
-	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home}, r.answerer())
+	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerer())
 	r.gate = g
 	o := tool.Options{
 		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled, Clean: r.line.secrets.Writer,
@@ -106,7 +106,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
-		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Price: r.price(name, prov, model),
+		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
 		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
@@ -154,6 +154,11 @@ func (r *runner) price(name, prov, model string) provider.Price {
 	if p, ok := r.cfg.Prices[name]; ok {
 		return provider.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Window: p.Window}
 	}
+	if r.prices != nil {
+		if p, ok := r.prices(prov, model); ok {
+			return p
+		}
+	}
 	p, _ := provider.Lookup(prov, model)
 	return p
 }
@@ -175,6 +180,12 @@ func (r *runner) spill() string { return filepath.Join(r.home, "spill") }
 func (r *runner) message(ctx context.Context, args []string) (m event.Message, err error) {
 	m.Files = r.files
 	m.Text, m.Source, err = r.io.readPrompt(ctx, args, r.promptFile)
+	if errors.Is(err, errNoPrompt) && r.face.name != "" {
+		err = hinted{errNoPrompt, r.help()}
+	}
+	if r.command != "" && (err == nil || errors.Is(err, errNoPrompt)) {
+		m.Text, err = r.commanded(m.Text)
+	}
 	if r.resume != "" && errors.Is(err, errNoPrompt) {
 		m.Text, m.Source, err = "Go on.", "argument", nil
 	}
@@ -184,6 +195,22 @@ func (r *runner) message(ctx context.Context, args []string) (m event.Message, e
 		}
 	}
 	return m, err
+}
+
+// commanded is a prompt for a skill.
+func (r *runner) commanded(text string) (string, error) {
+	var names []string
+	for _, s := range r.gear.skills {
+		if s.Name == r.command {
+			return strings.TrimSpace("/" + r.command + " " + text), nil
+		}
+		names = append(names, s.Name)
+	}
+	hint := "there is none here"
+	if names != nil {
+		hint = "there are " + strings.Join(names, ", ")
+	}
+	return "", hinted{fmt.Errorf("there is no command %q: a skill of that name would be one", r.command), hint}
 }
 
 // profile is the agent's, if none is named.
@@ -257,6 +284,14 @@ func (r *runner) open(name string) (provider.Model, error) {
 // rules are those that come with the face, then those of the configuration and the flags, in the order in which they count.
 func (r *runner) rules() ([]event.Rule, error) {
 	rules := gate.Defaults(first(r.face.name, gate.FaceNative))
+	if r.law != nil {
+		var err error
+		home, _ := os.UserHomeDir()
+		if r.theirs, r.own, err = r.law(r.workspace, home); err != nil {
+			return nil, hinted{err, r.help()}
+		}
+		rules = nil
+	}
 	for _, c := range r.cfg.Rules {
 		rule, err := gate.ParseRule(c.Action, c.Text)
 		if err != nil {
@@ -270,7 +305,7 @@ func (r *runner) rules() ([]event.Rule, error) {
 func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStarted {
 	return event.RunStarted{
 		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
-		Profile: profile, Run: r.runID, Label: r.label, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
+		Profile: first(r.profile, profile), Run: r.runID, Label: r.label, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
 		Capabilities: &event.Capabilities{Thinking: true},
 	}
 }
