@@ -24,8 +24,8 @@ type Gate struct {
 	mu        sync.Mutex
 	policy    Policy
 	answerers []Answerer // never changed
-	above     *Gate   // whose allowances hold here too
-	stricter  []*Gate // that follow this one
+	above     *Gate      // whose allowances hold here too
+	stricter  []*Gate    // that follow this one
 	always    []allowance
 	open      map[string]*Question // by request
 	closed    map[string]bool      // requests that were open once
