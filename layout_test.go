@@ -20,7 +20,7 @@ const module = "github.com/sluice-dev/sluice"
 var floors = [][]string{
 	{"internal/wire", "internal/spell", "internal/plain"},                                                                       // the ground: text, before it means anything
 	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},      // floor 0
-	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome"}, // floor 1
+	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp"}, // floor 1
 	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words
 	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control"}, // floor 2
 	{"internal/cli"},
