@@ -39,6 +39,9 @@ func (r *runner) configure() error {
 	}
 	r.cfg = loaded
 	r.mode, r.thinking, r.turns, r.retries = loaded.Mode, loaded.Thinking, loaded.MaxTurns, loaded.Retries
+	if r.steps > 0 && loaded.From["max_turns"] == "default" {
+		r.turns = 0 // they are counted in another way
+	}
 	r.timeout, r.stall = time.Duration(loaded.Timeout), time.Duration(loaded.Stall)
 	r.budget = agent.Budget{Calls: loaded.Limits.MaxToolCalls, Tokens: loaded.Limits.MaxTotalTokens, Cost: loaded.Limits.MaxCost}
 	return nil
