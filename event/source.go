@@ -1,6 +1,7 @@
 package event
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +31,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	filter Filter // nil: events are taken as they come
+	watch  []*func(Event)
 	last   uint64
 	queue  []Event // journalled and not yet shown
 	broken error   // the journal's first error; nothing is numbered after it
@@ -48,6 +50,19 @@ func (s *Source) Through(f Filter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.filter = f
+}
+
+// Watch lets f see every event from now on as it is written down, until the returned function is called. f is used under the
+// lock, by one goroutine at a time: it is quick, and emits nothing itself.
+func (s *Source) Watch(f func(Event)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch = append(slices.Clone(s.watch), &f)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watch = slices.DeleteFunc(slices.Clone(s.watch), func(g *func(Event)) bool { return g == &f })
+	}
 }
 
 // Emit gives the event its number, and its time and session if it has none, and returns it as it was written. An error of
@@ -118,6 +133,9 @@ func (s *Source) take(e Event) (Event, error) {
 		}
 	}
 	s.last = e.Seq
+	for _, f := range s.watch {
+		(*f)(e)
+	}
 	if s.show != nil {
 		s.queue = append(s.queue, e)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 // pairer is a filter that keeps every first diag until the next, and passes all else on at once.
@@ -113,5 +114,21 @@ func TestSourceThroughMender(t *testing.T) {
 	s.Flush()
 	if err := checkGrammar(journal.events); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	s := NewSource("s", 0, nil, nil, time.Now)
+	var a, b []Kind
+	stopA := s.Watch(func(e Event) { a = append(a, e.Kind) })
+	s.Emit(Event{Body: Prompt{}})
+	stopB := s.Watch(func(e Event) { b = append(b, e.Kind) })
+	s.Emit(Event{Body: TurnStarted{}})
+	stopA()
+	s.Emit(Event{Body: Text{Text: "x"}})
+	stopB()
+	s.Emit(Event{Body: TurnEnded{}})
+	if !slices.Equal(a, []Kind{"prompt", "turn.started"}) || !slices.Equal(b, []Kind{"turn.started", "text"}) {
+		t.Error(a, b)
 	}
 }

@@ -34,8 +34,9 @@ type Config struct {
 	Provider string                                        // named in events
 	Model    string
 	Profile  string
-	Session  string // in the headers of its events; empty: the source's
-	System   string // what the model is told first
+	Session  string  // in the headers of its events; empty: the source's
+	Common   *Common // with the other sessions of the journal; nil: there are none
+	System   string  // what the model is told first
 	Tools    []tool.Tool
 	Only     []string                     // names of the tools that it has, task and skill included; nil: all
 	Names    map[string]string            // what task and skill are called here; an empty one: there is none
@@ -104,20 +105,17 @@ type model struct {
 
 // shared is what a session and its sub-agents have together.
 type shared struct {
+	*Common
 	src      *event.Source
 	changing sync.Once
 
 	model model
 
-	mu       sync.Mutex
-	ids      uint64            // the last number used for an id
-	used     map[string]bool   // ids of calls
-	asked    map[string]string // call → its question, the last one
-	children int               // sub-agents so far
-	started  bool              // a message was answered
-	denials  int
-	denied   string // why the first of them was
-	spent    meter
+	mu      sync.Mutex
+	asked   map[string]string // call → its question, the last one
+	started bool              // a message was answered
+	denials int
+	denied  string // why the first of them was
 }
 
 // New makes a session that emits into src. Events of an earlier life of the session are given to [Session.Recall] first.
@@ -125,7 +123,10 @@ func New(cfg Config, src *event.Source) *Session {
 	if cfg.Clip == 0 {
 		cfg.Clip = tool.Shown
 	}
-	s := newSession(&shared{src: src, ids: src.Last(), used: map[string]bool{}, asked: map[string]string{}}, cfg)
+	if cfg.Common == nil {
+		cfg.Common = NewCommon(src.Last())
+	}
+	s := newSession(&shared{src: src, Common: cfg.Common, asked: map[string]string{}}, cfg)
 	s.name = cfg.Session
 	return s
 }

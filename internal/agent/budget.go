@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
-// A Budget bounds what a session and its sub-agents may spend. What is zero does not bind. What is counted after an answer, tokens
+// A Budget bounds what a session and its sub-agents may spend, and all other sessions of its run. What is zero does not bind. What is counted after an answer, tokens
 // and money, is overspent by at most that answer.
 type Budget struct {
 	Calls  int
@@ -22,8 +22,6 @@ type meter struct {
 	usage event.Usage
 	cost  event.Cost
 }
-
-func (m *meter) add(u event.Usage, c event.Cost) { m.usage, m.cost = m.usage.Add(u), m.cost.Add(c) }
 
 // reached says whether so much of the tokens or the money of a budget is spent, and of which.
 func (m *meter) reached(b Budget, share float64) (what string, yes bool) {
@@ -49,8 +47,8 @@ func overBudget(why string) outcome.Verdict {
 
 // afford says which of the calls may be made, and why the others may not.
 func (r *reply) afford(calls []*call) (allowed []*call, why string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Common.mu.Lock()
+	defer r.Common.mu.Unlock()
 	if why, over := r.spent.reached(r.cfg.Budget, 1); over {
 		return nil, why
 	}
@@ -63,8 +61,8 @@ func (r *reply) afford(calls []*call) (allowed []*call, why string) {
 
 // budget says which of tokens and money are spent, or whether they nearly are.
 func (r *reply) budget() (spent string, near bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Common.mu.Lock()
+	defer r.Common.mu.Unlock()
 	spent, _ = r.spent.reached(r.cfg.Budget, 1)
 	_, near = r.spent.reached(r.cfg.Budget, 0.9)
 	return spent, near

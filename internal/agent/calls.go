@@ -31,7 +31,7 @@ type call struct {
 
 // read makes a call of what the model said. It is planned here only for its title; what is planned counts when it is done.
 func (r *reply) read(id string, told event.ToolCalled) *call {
-	c := &call{id: r.callID(id), told: told, tool: r.tools[told.Name], called: r.cfg.Permission}
+	c := &call{id: r.Common.call(id), told: told, tool: r.tools[told.Name], called: r.cfg.Permission}
 	if c.tool != nil {
 		c.told.Class = c.tool.Spec().Class
 		if p, err := c.plan(); err == nil {
@@ -146,7 +146,7 @@ type answered struct {
 
 // question asks whoever may answer. The answer comes while other calls are judged and run.
 func (r *reply) question(ctx context.Context, c *call, p tool.Plan) {
-	asked := event.GateAsked{Request: r.id("q"), Tool: c.told.Name, Input: c.told.Input}
+	asked := event.GateAsked{Request: r.Common.next("q"), Tool: c.told.Name, Input: c.told.Input}
 	if r.cfg.Answer > 0 {
 		asked.Deadline = r.now().Add(r.cfg.Answer)
 	}

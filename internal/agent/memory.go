@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"fmt"
-
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/fold"
 	"github.com/sluice-dev/sluice/internal/provider"
@@ -34,9 +32,9 @@ func (s *Session) Recall(e event.Event) {
 	case event.Prompt:
 		s.started = s.started || b.Source != event.SourceHistory
 	case event.ToolCalled:
-		s.used[e.Call] = true
+		s.Common.know(e.Call)
 	case event.AgentStarted:
-		s.children++
+		s.Common.agent()
 	}
 	s.remember(e)
 }
@@ -58,29 +56,6 @@ func (s *Session) remember(e event.Event) {
 		}
 	}
 	fold.Apply(e, &s.history)
-}
-
-// id makes a name that no event of the journal has: numbers of ids run ahead of those of events.
-func (s *Session) id(prefix string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ids++
-	return fmt.Sprintf("%s%d", prefix, s.ids)
-}
-
-// callID makes a call's id one that no other call of the journal has: some models count anew in every answer.
-func (s *Session) callID(id string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id == "" {
-		id = "call"
-	}
-	name := id
-	for n := 2; s.used[name]; n++ {
-		name = fmt.Sprintf("%s-%d", id, n)
-	}
-	s.used[name] = true
-	return name
 }
 
 // request is what the model is told now.

@@ -36,7 +36,7 @@ func (s *Session) begin(ctx context.Context, m event.Message) *reply {
 	done := make(chan outcome.Verdict, 1)
 	r := &reply{Session: s, done: done, stop: stop, prompt: m.ID}
 	if r.prompt == "" {
-		r.prompt = s.id("m")
+		r.prompt = s.Common.next("m")
 	}
 	go func() {
 		defer stop(nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -94,12 +95,39 @@ func (t task) Plan(input event.Raw) (tool.Plan, error) {
 	}, nil
 }
 
-// spawn runs a sub-agent to its end. It has no more rights than its parent: the gate is the same, or a stricter one.
+// spawn runs a sub-agent to its end, for a call.
 func (s *Session) spawn(ctx context.Context, title, prompt string, role Role) tool.Result {
 	parent, _ := ctx.Value(replyKey{}).(*reply)
+	r, v := s.play(ctx, title, prompt, role, parent)
+	switch v.Outcome {
+	case event.Denied, event.Budget, event.Internal: // these end the whole run
+		if parent != nil {
+			parent.mu.Lock()
+			parent.fatal = &v
+			parent.mu.Unlock()
+		}
+	}
+	meta, _ := json.Marshal(map[string]any{"agent": r.path, "session": r.name, "turns": r.turn})
+	result := tool.Result{Output: r.answerText(), Metadata: meta}
+	if v.Outcome != event.Done {
+		result.Error = "the sub-agent failed: " + v.Reason
+	}
+	return result
+}
+
+// Play runs a sub-agent in a role, for whoever conducts several of them. It returns the last thing that it said.
+func (s *Session) Play(ctx context.Context, title, prompt string, role Role) (string, outcome.Verdict) {
+	r, v := s.play(ctx, title, prompt, role, nil)
+	r.mu.Lock()
+	v.Usage, v.Cost = r.usage, r.cost
+	r.mu.Unlock()
+	return r.answerText(), v
+}
+
+// play runs a sub-agent to its end. It has no more rights than its parent: the gate is the same, or a stricter one.
+func (s *Session) play(ctx context.Context, title, prompt string, role Role, parent *reply) (*reply, outcome.Verdict) {
 	child := s.child(role)
-	begun := event.AgentStarted{Parent: s.name, Title: title, Role: role.Name, Prompt: prompt, Depth: child.depth}
-	child.emit(begun)
+	child.emit(event.AgentStarted{Parent: s.name, Title: title, Role: role.Name, Prompt: prompt, Depth: child.depth})
 	r := &reply{Session: child, parent: parent}
 	v, sound := r.run(ctx)
 	over := event.AgentEnded{Parent: s.name}
@@ -109,20 +137,7 @@ func (s *Session) spawn(ctx context.Context, title, prompt string, role Role) to
 	if sound {
 		child.emit(over)
 	}
-	switch v.Outcome {
-	case event.Denied, event.Budget, event.Internal: // these end the whole run
-		if parent != nil {
-			parent.mu.Lock()
-			parent.fatal = &v
-			parent.mu.Unlock()
-		}
-	}
-	meta, _ := json.Marshal(map[string]any{"agent": child.path, "session": child.name, "turns": child.turn})
-	result := tool.Result{Output: r.answerText(), Metadata: meta}
-	if v.Outcome != event.Done {
-		result.Error = "the sub-agent failed: " + v.Reason
-	}
-	return result
+	return r, v
 }
 
 // replyKey is where a context has the reply that a call belongs to.
@@ -154,10 +169,7 @@ func (s *Session) child(role Role) *Session {
 		c.own = &model{}
 		c.cfg.Open, c.cfg.Provider, c.cfg.Model, c.cfg.Price = role.Open, role.Provider, role.Model, role.Price
 	}
-	s.mu.Lock()
-	s.children++
-	c.path = fmt.Sprintf("task-%d", s.children)
-	s.mu.Unlock()
+	c.path = s.Common.agent()
 	if s.path != "" {
 		c.path = s.path + "/" + c.path
 	}

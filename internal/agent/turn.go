@@ -46,9 +46,9 @@ func (r *reply) ask(ctx context.Context) (t turn) {
 
 // spend counts what an answer cost: for this reply, and for the one above that waits for it.
 func (r *reply) spend(u event.Usage, c event.Cost) {
+	r.Common.spend(u, c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.spent.add(u, c)
 	for at := r; at != nil; at = at.parent {
 		at.usage, at.cost = at.usage.Add(u), at.cost.Add(c)
 	}
@@ -124,14 +124,14 @@ type block struct {
 
 func (b *block) delta(s *Session, kind string) string {
 	if b.kind != kind {
-		*b = block{kind, s.id("b"), s.now()}
+		*b = block{kind, s.Common.next("b"), s.now()}
 	}
 	return b.id
 }
 
 func (b *block) whole(s *Session) (id string, start, end time.Time) {
 	if b.kind == "" {
-		*b = block{"", s.id("b"), s.now()}
+		*b = block{"", s.Common.next("b"), s.now()}
 	}
 	id, start = b.id, b.start
 	*b = block{}
