@@ -103,7 +103,7 @@ func (g grokFlags) fill(o *runOptions) error {
 	if g.sandbox && g.noSandbox {
 		return hinted{errors.New("--sandbox and --no-sandbox: it is one of them"), o.help()}
 	}
-	o.steps, o.fresh = g.rounds, true
+	o.steps, o.orNew = g.rounds, o.resume == "latest"
 	o.session = "ses_" + newSession()
 	if g.sandbox || g.noSandbox {
 		o.flags.Sandbox = map[bool]string{true: "require", false: "off"}[g.sandbox]

@@ -37,28 +37,24 @@ type runOptions struct {
 	requireMCP                 []string
 
 	// What only a face sets.
-	face  face
-	tell  dialect.Options
-	asked gate.Answerer // who answers questions, if it is somebody else
-	door  door          // what lets commands in, instead of one message
-	runID string        // of the run, where it is not the session's
-	label string        // a person's name for it
-	shown event.Sink    // where the stream goes, if not to stdout
-	key   string        // the model's, where a flag may name it
-	steps int           // answers with calls: those of the last are done, and it is the end
-	fresh bool          // --resume latest begins a session if there is none
+	face    face
+	tell    dialect.Options
+	asked   gate.Answerer // who answers questions, if it is somebody else
+	door    door          // what lets commands in, instead of one message
+	runID   string        // of the run, where it is not the session's
+	label   string        // a person's name for it
+	shown   event.Sink    // where the stream goes, if not to stdout
+	inner   bool          // it is one of several in this program: signals are not its own
+	servers []mcp.Server  // besides those of the configuration
+	command string        // skill that the prompt is for, as if it began with a slash and its name
+	orNew   bool          // begin a session if there is none to go on with
+	dumb    bool          // text is for a file, even on a terminal
+	law     law           // rules that are read in another way than ours
+	key     string        // the model's, where a flag may name it
+	steps   int           // answers with calls: those of the last are done, and it is the end
 
-	// otherwise chooses a model when nobody did, and says why, if somebody should know; nil: [provider.Choose].
-	otherwise func(provider.Options) (name, why string)
-	inner bool          // it is one of several in this program: signals are not its own
-
-	servers []mcp.Server // besides those of the configuration
-
-	command string                                               // skill that the prompt is for, as if it began with a slash and its name
-	orNew   bool                                                 // begin a session if there is none to go on with
-	dumb    bool                                                 // text is for a file, even on a terminal
-	law     law                                                  // rules that are read in another way than ours
-	prices  func(prov, model string) (p provider.Price, ok bool) // what models cost, where the configuration does not say
+	prices    func(prov, model string) (p provider.Price, ok bool) // what models cost, where the configuration does not say
+	otherwise func(provider.Options) (name, why string)            // chooses a model when nobody did, and says why, if somebody should know; nil: [provider.Choose]
 }
 
 // A law is the rules of a face that are read in another way than ours: how they are told, and which one counts for an access.

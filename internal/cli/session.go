@@ -46,12 +46,7 @@ func (r *runner) prepare() (*journal.Writer, error) {
 	if err := r.enterWorkspace(); err != nil {
 		return nil, err
 	}
-	return r.begin(state)
-}
-
-// begin begins the journal of a new session.
-func (r *runner) begin(state string) (*journal.Writer, error) {
-	r.resume, r.home = "", filepath.Join(state, "sessions", r.session)
+	r.home = filepath.Join(state, "sessions", r.session)
 	w, err := journal.Create(r.journal())
 	if errors.Is(err, fs.ErrExist) {
 		return nil, hinted{fmt.Errorf("there is a session %q already", r.session), "--resume " + r.session + " goes on with it"}
@@ -71,10 +66,8 @@ func (r *runner) goOn(state string) (*journal.Writer, error) {
 			return nil, err
 		}
 		var err error
-		if id, err = latestSession(state, r.workspace); err != nil && !r.fresh {
+		if id, err = latestSession(state, r.workspace); err != nil {
 			return nil, err
-		} else if err != nil {
-			return r.begin(state)
 		}
 	}
 	home, err := findSession(state, id)
