@@ -17,7 +17,7 @@ var elsewhere = map[string]string{
 	"write": "edit", "patch": "edit", "multiedit": "edit", "apply_patch": "edit", "notebookedit": "edit",
 	"shell": "bash", "exec": "bash", "run": "bash", "command": "bash", "execute": "bash",
 	"ls": "glob", "list": "glob", "search": "grep", "todowrite": "todo", "todoread": "todo",
-	"external_directory": Outside, "external": Outside, "agent": "task",
+	"external_directory": Outside, "external": Outside, "agent": "task", "spawn_agent": "task",
 }
 
 // ours are the permissions of our own tools.
