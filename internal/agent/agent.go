@@ -58,12 +58,13 @@ type Config struct {
 	OnAsk  string        // what happens to a question that nobody answers: deny (or empty), fail
 	Answer time.Duration // how long an answer may take; 0: for ever
 
-	Depth      int                       // how deep sub-agents may be nested; 0: there are none
-	Workspace  string                    // the folder it works in
-	Skills     []skill.Skill             // that may be loaded
-	Roles      []Role                    // that a sub-agent may be given
-	NewSession func() string             // names a sub-agent's session
-	Check      func(answer string) error // says what is wrong with a final answer, if set
+	Depth      int                                   // how deep sub-agents may be nested; 0: there are none
+	Workspace  string                                // the folder it works in
+	Skills     []skill.Skill                         // that may be loaded
+	Roles      []Role                                // that a sub-agent may be given
+	NewSession func() string                         // names a sub-agent's session
+	Check      func(answer string) error             // says what is wrong with a final answer, if set
+	Judge      func(outcome.Verdict) outcome.Verdict // has the last word on a reply, before its end is told, if set
 
 	Before   func(context.Context, Call) error          // may refuse a call that passed the gate, if set
 	After    func(context.Context, Call, event.ToolEnd) // told of every call that ran, and of its end, if set
@@ -180,12 +181,16 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome
 		last    = outcome.Verdict{Outcome: event.Done}
 		waiting []event.Message
 		now     *reply // the one that goes on
+		heard   bool   // there was a message
 	)
 	for {
 		if now == nil && len(waiting) > 0 && ctx.Err() == nil {
-			now, waiting = s.begin(ctx, waiting[0]), waiting[1:]
+			now, waiting, heard = s.begin(ctx, waiting[0]), waiting[1:], true
 		}
 		if now == nil && (inbox == nil || ctx.Err() != nil) {
+			if !heard && ctx.Err() != nil {
+				return outcome.Ended(ctx)
+			}
 			return last
 		}
 		var done <-chan outcome.Verdict

@@ -71,6 +71,9 @@ func (r *reply) answer(ctx context.Context, m event.Message) outcome.Verdict {
 	if !sound {
 		return v
 	}
+	if r.cfg.Judge != nil {
+		v = r.cfg.Judge(v)
+	}
 	end := event.ReplyEnd{Prompt: r.prompt, Stop: v.Stop, Usage: r.usage, Cost: r.cost}
 	switch v.Outcome {
 	case event.Done, event.Unverified:

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/config"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/mcp"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 )
 
@@ -55,6 +56,10 @@ type runOptions struct {
 
 	prices    func(prov, model string) (p provider.Price, ok bool) // what models cost, where the configuration does not say
 	otherwise func(provider.Options) (name, why string)            // chooses a model when nobody did, and says why, if somebody should know; nil: [provider.Choose]
+
+	filter event.Filter // what every event passes on its way, once there are no secrets in it
+	repeat repeat       // when the message is sent again
+	over   aftermath    // told of the end, when the stream has it
 }
 
 // A law is the rules of a face that are read in another way than ours: how they are told, and which one counts for an access.
@@ -62,6 +67,9 @@ type law func(workspace, home string) (rules []event.Rule, own func(gate.Access)
 
 // A door lets commands into a run while it goes on, and closes the inbox when nothing more will come. It ends with ctx.
 type door func(ctx context.Context, r *runner, inbox chan<- event.Command)
+
+// An aftermath is told how a run ended: its session, its end, the verdict that this was made of, and the exit code.
+type aftermath func(session string, end event.RunEnd, v outcome.Verdict, code int)
 
 // defaults are the flags of a run as they are when nobody sets them. The configuration has its own.
 func defaults() runOptions {

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -33,6 +34,7 @@ type runner struct {
 	begun    chan struct{}        // closed when line is set
 	unread   chan outcome.Verdict // the run is over, and nobody takes what it said
 	patience time.Duration
+	told     sync.Once // to over
 	group    proc.Group
 	gate     *gate.Gate // once the agent is made
 	cfg      config.Loaded
@@ -85,10 +87,19 @@ func (r *runner) giveUp(v outcome.Verdict) (code int) {
 		end := r.end(v)
 		r.line.close(end)
 		r.complain(end)
-		return r.face.code(end, v)
+		return r.exit(r.session, end, v)
 	default: // there is nothing to end
-		return r.face.code(event.RunEnd{Outcome: v.Outcome, Code: v.Code}, v)
+		return r.exit("", event.RunEnd{Outcome: v.Outcome, Code: v.Code}, v)
 	}
+}
+
+// exit is the exit code of a run that ended so. Whoever wants to know of the end is told, once.
+func (r *runner) exit(session string, end event.RunEnd, v outcome.Verdict) int {
+	code := r.face.code(end, v)
+	if r.over != nil {
+		r.told.Do(func() { r.over(session, end, v, code) })
+	}
+	return code
 }
 
 // patience is how long a run that is over waits for a reader who takes nothing at all. As long as it goes on, it waits for ever.
@@ -153,6 +164,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	show := r.show()
 	r.past(func(e event.Event) { recall(show, e) })
 	r.line = newTimeline(r.session, w, show, r.secrets(), r.stop)
+	if r.filter != nil {
+		r.line.through(r.filter)
+	}
 	close(r.begun)
 	defer watchReader(r.io.Out, func() { r.stop(left) })()
 	if r.timeout > 0 {
@@ -262,7 +276,7 @@ func (r *runner) finish(v outcome.Verdict) int {
 		end.Outcome, end.Reason, end.Code = c.Outcome, c.Reason, c.Code // the journal knows better, but nobody was shown that
 	}
 	r.complain(end)
-	return r.face.code(end, v)
+	return r.exit(r.session, end, v)
 }
 
 // end leaves nothing behind, and makes the run's end of the verdict.

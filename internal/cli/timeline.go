@@ -23,6 +23,7 @@ type timeline struct {
 	book    *book
 	stage   *stage
 	secrets *secret.Redactor
+	filter  event.Filter // what events pass behind the one that takes out secrets; may be nil
 }
 
 // newTimeline begins a stream. A journal may be nil: then nothing is kept. No secret gets into it. stop is told why the run
@@ -36,6 +37,42 @@ func newTimeline(session string, w *journal.Writer, show event.Sink, secrets *se
 	t.src = event.NewSource(session, last, t.book, t.stage, time.Now)
 	t.src.Through(secrets.Fresh())
 	return t
+}
+
+// through lets every event pass f, also those that end the stream. It is used by one goroutine at a time.
+func (t *timeline) through(f event.Filter) {
+	t.filter = &locked{f: f}
+	t.src.Through(row{t.secrets.Fresh(), t.filter})
+}
+
+// A row is filters, one behind the other.
+type row [2]event.Filter
+
+func (r row) Put(e event.Event, emit func(event.Event)) {
+	r[0].Put(e, func(e event.Event) { r[1].Put(e, emit) })
+}
+
+func (r row) Close(emit func(event.Event)) {
+	r[0].Close(func(e event.Event) { r[1].Put(e, emit) })
+	r[1].Close(emit)
+}
+
+// A locked filter may be used by whoever emits while somebody ends the stream.
+type locked struct {
+	mu sync.Mutex
+	f  event.Filter
+}
+
+func (l *locked) Put(e event.Event, emit func(event.Event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.f.Put(e, emit)
+}
+
+func (l *locked) Close(emit func(event.Event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.f.Close(emit)
 }
 
 // finish ends the stream, and returns the end that was told.
@@ -53,6 +90,7 @@ func (t *timeline) finish(end event.RunEnd) event.RunEnd {
 func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
 	end.Reason, end.Detail = t.secrets.String(end.Reason), t.secrets.String(end.Detail)
 	rest, keep := t.book.shut(end)
+	rest = t.filtered(rest)
 	src := event.NewSource(t.session, t.src.Last(), keep, nil, time.Now)
 	src.Through(t.secrets.Fresh()) // command lines that were killed, names of files
 	for i, e := range rest {
@@ -75,6 +113,20 @@ func (t *timeline) close(end event.RunEnd) ([]event.Event, event.RunEnd) {
 		rest[i] = told
 	}
 	return rest, end
+}
+
+// filtered are the events that end the stream, as the filter passes them on. Of the last one it changes nothing.
+func (t *timeline) filtered(rest []event.Event) (list []event.Event) {
+	if t.filter == nil {
+		return rest
+	}
+	for _, e := range rest {
+		if e.Session == "" {
+			e.Session = t.session
+		}
+		t.filter.Put(e, func(e event.Event) { list = append(list, e) })
+	}
+	return list
 }
 
 // ended makes an event of a run's end.

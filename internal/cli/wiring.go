@@ -52,8 +52,10 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 		return outcome.Verdict{Outcome: event.Unverified, Reason: err.Error()}
 	}
 	inbox := make(chan event.Command, 1)
+	var message event.Message
 	if r.door == nil {
-		message, err := r.message(ctx, args)
+		var err error
+		message, err = r.message(ctx, args)
 		if ctx.Err() != nil {
 			return outcome.Ended(ctx)
 		}
@@ -70,7 +72,7 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if r.door != nil {
 		go r.door(ctx, r, inbox)
 	}
-	v := session.Serve(ctx, inbox)
+	v := r.insist(ctx, session, message, session.Serve(ctx, inbox))
 	if v.Outcome == event.Done {
 		if err := r.checks.after(ctx, r); err != nil {
 			if ctx.Err() != nil {
@@ -108,7 +110,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
 		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
-		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check,
+		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,
 		After: func(ctx context.Context, c agent.Call, end event.ToolEnd) {

@@ -72,6 +72,8 @@ func (v Verdict) Problem(prompt, model string) event.Error {
 		e.Class, e.Name, e.Source = "config", "ConfigError", "config"
 	case v.Outcome == event.Timeout || v.Outcome == event.Stalled: // not a server's, which has the class as well
 		e.Class, e.Name, e.Source = "", "TimeoutError", "agent"
+	case v.Outcome == event.Denied:
+		e.Name, e.Source = "PermissionError", "permission"
 	case v.Outcome == event.Budget:
 		e.Name, e.Source = "BudgetError", "agent"
 	case v.Class != "":
