@@ -87,6 +87,14 @@ func (o runOptions) help() string {
 	return first(o.face.command, o.face.name) + " --help"
 }
 
+// orHelp is a hint that names a flag of ours, or where a face tells of its own.
+func (o runOptions) orHelp(hint string) string {
+	if o.face.name == "" {
+		return hint
+	}
+	return o.help()
+}
+
 func runCommand(io IO) *cobra.Command {
 	o := defaults()
 	cmd := &cobra.Command{

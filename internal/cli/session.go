@@ -33,7 +33,7 @@ func (r *runner) prepare() (*journal.Writer, error) {
 	}
 	state, err := config.State(os.Getenv)
 	if err != nil {
-		return nil, hinted{err, "--ephemeral keeps nothing"}
+		return nil, hinted{err, r.orHelp("--ephemeral keeps nothing")}
 	}
 	if !fresh {
 		w, err := r.goOn(state)
@@ -99,7 +99,7 @@ func (r *runner) goOn(state string) (*journal.Writer, error) {
 func (r *runner) unusable(err error) error {
 	r.home = "" // it is not ours
 	if errors.Is(err, journal.ErrLocked) {
-		return hinted{fmt.Errorf("session %s is being run by another process", r.session), "wait for it, or run without --resume"}
+		return hinted{fmt.Errorf("session %s is being run by another process", r.session), "wait for it, or begin another one"}
 	}
 	return hinted{fmt.Errorf("session %s cannot be resumed: %w", r.session, err), "sluice lint " + filepath.Join("…", r.session, "journal.ndjson")}
 }
@@ -146,7 +146,7 @@ func (r *runner) enterWorkspace() (err error) {
 		}
 	}
 	if err != nil {
-		return hinted{err, "--workspace names the folder to work in"}
+		return hinted{err, r.orHelp("--workspace names the folder to work in")}
 	}
 	return r.configure()
 }

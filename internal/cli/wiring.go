@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
+	"github.com/sluice-dev/sluice/internal/plain"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/sandbox"
 	"github.com/sluice-dev/sluice/internal/skill"
@@ -193,10 +195,22 @@ func (r *runner) message(ctx context.Context, args []string) (m event.Message, e
 	}
 	for _, f := range r.files {
 		if _, ferr := agent.Attach(f); ferr != nil {
+			if pe, ok := errors.AsType[*fs.PathError](ferr); ok {
+				ferr = fmt.Errorf("%s: %w", shortPath(f), pe.Err)
+			}
 			err = either(err, hinted{ferr, "--file names a file to go with the prompt"})
 		}
 	}
 	return m, err
+}
+
+// shortPath shows a path that may be of any length.
+func shortPath(path string) string {
+	const limit = 200
+	if r := []rune(plain.Name(path)); len(r) > limit {
+		return "…" + string(r[len(r)-limit:])
+	}
+	return plain.Name(path)
 }
 
 // commanded is a prompt for a skill.

@@ -17,7 +17,9 @@ func TestOwnRulesOfAFace(t *testing.T) {
 			return &event.Rule{Permission: "theirs", Pattern: "x", Action: action}
 		}
 	}
-	rules := func(action string) []event.Rule { return []event.Rule{{Permission: "bash", Pattern: "*", Action: action}} }
+	rules := func(action string) []event.Rule {
+		return []event.Rule{{Permission: "bash", Pattern: "*", Action: action}}
+	}
 	for _, c := range []struct {
 		own, other, target, want string
 		by                       string // permission of the rule that decides

@@ -12,7 +12,8 @@ import (
 // A Price is what a model costs, in US dollars for a million tokens, and how much it can read.
 type Price struct {
 	Input      float64
-	Output     float64 // reasoning too
+	Output     float64 // reasoning too, if it has no price of its own
+	Reasoning  float64 // 0: as Output
 	CacheRead  float64
 	CacheWrite float64
 	Window     int64  // tokens that input and output may have together; 0: not known
@@ -42,8 +43,17 @@ func (p Price) Cost(u event.Usage) event.Cost {
 	}
 	if out, known := u.OutputAll(); known {
 		c.Output = cost(&out, rates[1])
+		if p.Reasoning > 0 && u.Reasoning != nil {
+			*c.Output += float64(*u.Reasoning) * (p.Reasoning - rates[1]) / 1e6
+		}
 	}
 	return c
+}
+
+// Above returns the price with another one for requests that have more input than this.
+func (p Price) Above(tokens int64, long Price) Price {
+	p.above, p.long = tokens, [4]float64{long.Input, long.Output, long.CacheRead, long.CacheWrite}
+	return p
 }
 
 // Lookup returns the price of a provider's model from the table that was generated, if it is there. A model goes by many
