@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -187,6 +188,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	var v outcome.Verdict
 	if err != nil {
 		prov, model, _ := strings.Cut(first(r.flags.Config.Model, os.Getenv("SLUICE_MODEL")), "/")
+		if at, aerr := filepath.Abs(first(r.workspace, ".")); aerr == nil {
+			r.workspace = at // as far as anybody got
+		}
 		r.line.src.Emit(event.Event{Body: r.started(prov, model)})
 		v = misuse(err)
 		if w == nil && !errors.As(err, new(hinted)) {
