@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
 )
 
@@ -24,15 +24,10 @@ func init() { programs["mcp-server"] = mcpServer }
 
 // TestLongMatrix is the failure matrix of what makes a run long: sub-agents, servers, windows, budgets, checks and sessions.
 func TestLongMatrix(t *testing.T) {
-	for _, f := range slices.Concat(agentFaults, mcpFaults, contextFaults, checkFaults, sessionFaults, configFaults) {
+	for _, f := range longFaults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			for _, d := range played(f.name) {
-				t.Run(d.Name, func(t *testing.T) {
-					t.Parallel()
-					f.play(t, d)
-				})
-			}
+			f.playAll(t)
 		})
 	}
 }
@@ -319,7 +314,11 @@ func (r *run) resuming(session string) {
 
 // held is a session that another run has in its hands, until the test is over.
 func held(r *run) {
-	other := &run{T: r.T, dialect: r.dialect, dir: r.dir, program: r.program, session: r.session, env: r.env, args: r.args}
+	native, err := dialect.Lookup("native")
+	if err != nil {
+		r.Fatal(err)
+	}
+	other := &run{T: r.T, dialect: native, dir: r.dir, program: r.program, session: r.session, env: r.env, args: append(r.flags(native, r.session), "Do it.")}
 	other.start(nil)
 	other.await("text.delta")
 	r.Cleanup(func() {

@@ -39,8 +39,10 @@ type run struct {
 	dialect *dialect.Dialect
 	dir     string // home, state, work, strays
 	program string // sluice, or one that plays it
+	mask    *mask  // the face that it has, if that is not its own
 	session string
 	args    []string // behind the program's name
+	shell   string   // what a shell is told that starts it; empty: there is none
 	env     []string
 	narrow  bool // stdout is a pipe that holds little
 	silent  bool // stdin is a pipe that nobody writes to
@@ -79,8 +81,26 @@ func (r *run) flags(d *dialect.Dialect, session string) []string {
 
 func (r *run) path(name string) string { return filepath.Join(r.dir, name) }
 
+// journal is where the journal is. A face may give its session a name of its own.
 func (r *run) journal() string {
-	return r.path(filepath.Join("state", "sluice", "sessions", r.session, "journal.ndjson"))
+	in := func(session string) string {
+		return r.path(filepath.Join("state", "sluice", "sessions", session, "journal.ndjson"))
+	}
+	if r.mask != nil && !exists(in(r.session)) {
+		if list, _ := filepath.Glob(in("*")); len(list) == 1 {
+			return list[0]
+		}
+	}
+	return in(r.session)
+}
+
+// awaitJournal waits until there is one.
+func (r *run) awaitJournal() {
+	for end := time.Now().Add(patient); r.mask != nil && !exists(r.journal()); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatal("the run has no journal")
+		}
+	}
 }
 
 // set sets a variable, or takes it away if the value is empty.
@@ -102,6 +122,9 @@ func (r *run) serve(text string) {
 	if text == "" {
 		text = greets
 	}
+	if r.mask != nil {
+		text = r.mask.script(text)
+	}
 	s, err := script.Parse([]byte(text))
 	if err != nil {
 		r.Fatalf("%v in %s", err, text)
@@ -120,9 +143,16 @@ func (r *run) start(read func(*run, *os.File) []byte) {
 	if r.narrow {
 		narrow(r.T, out)
 	}
+	program, args := r.program, r.args
+	if r.mask != nil {
+		args = r.mask.line(r, parse(args))
+	}
+	if r.shell != "" {
+		program, args = "sh", append([]string{"-c", r.shell, "sh"}, args...)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	r.Cleanup(cancel)
-	r.cmd = exec.CommandContext(ctx, r.program, r.args...)
+	r.cmd = exec.CommandContext(ctx, program, args...)
 	r.cmd.Env, r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = r.env, r.path("work"), out, &r.errs
 	if r.silent {
 		in, mouth, err := os.Pipe()
@@ -173,6 +203,7 @@ func (r *run) wait() {
 
 // await waits until the journal has an event of a kind.
 func (r *run) await(kind event.Kind) {
+	r.awaitJournal()
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	for line, err := range journal.Follow(ctx, r.journal(), journal.FollowOptions{}) {

@@ -18,7 +18,7 @@ import (
 )
 
 // A fault is a row of the failure matrix: what goes wrong with a run, and what must come of it. Every row is played in every
-// dialect, by the real program as a process of its own, against a scripted model behind a socket.
+// dialect and through every face, by the real program as a process of its own, against a scripted model behind a socket.
 type fault struct {
 	name   string
 	script string   // what the model says; empty: it greets
@@ -48,23 +48,26 @@ type endings struct {
 // keep has the streams of the matrix, for a person to read.
 var keep = flag.String("keep", "", "`folder` to keep the streams of the failure matrix in")
 
+// faults are the rows of what may go wrong with any run; longFaults those of what makes it long.
+func faults() []fault {
+	return slices.Concat(providerFaults, toolFaults, gateFaults, signalFaults(), readerFaults, systemFaults)
+}
+
+func longFaults() []fault {
+	return slices.Concat(agentFaults, mcpFaults, contextFaults, checkFaults, sessionFaults, configFaults)
+}
+
+func matrix() []fault { return append(faults(), longFaults()...) }
+
 func TestFailureMatrix(t *testing.T) {
-	var rows []fault
-	for _, list := range [][]fault{providerFaults, toolFaults, gateFaults, signalFaults(), readerFaults, systemFaults} {
-		rows = append(rows, list...)
-	}
+	rows := faults()
 	if diff := missing(rows); len(diff) > 0 {
 		t.Fatalf("no row for %s", strings.Join(diff, ", "))
 	}
 	for _, f := range rows {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			for _, d := range played(f.name) {
-				t.Run(d.Name, func(t *testing.T) {
-					t.Parallel()
-					f.play(t, d)
-				})
-			}
+			f.playAll(t)
 		})
 	}
 }
@@ -85,22 +88,46 @@ func missing(rows []fault) []string {
 	})
 }
 
-// played are the dialects that a row is played in: all, or in a hurry native and one other, which differs from row to row and
-// from day to day.
+// played are the dialects that a row is played in: all, or in a hurry native and one other.
 func played(name string) []*dialect.Dialect {
 	all := dialect.All()
 	if !testing.Short() {
 		return all
 	}
-	h := fnv.New32()
-	fmt.Fprint(h, name, time.Now().YearDay())
-	others := all[1:]
-	return []*dialect.Dialect{all[0], others[int(h.Sum32())%len(others)]}
+	return []*dialect.Dialect{all[0], oneOf(all[1:], name)}
 }
 
-// play plays a row in one dialect.
-func (f fault) play(t *testing.T, d *dialect.Dialect) {
+// oneOf picks one, which differs from row to row and from day to day.
+func oneOf[T any](list []T, name string) T {
+	h := fnv.New32()
+	fmt.Fprint(h, name, time.Now().YearDay())
+	return list[int(h.Sum32())%len(list)]
+}
+
+// playAll plays a row in its dialects, and through its faces.
+func (f fault) playAll(t *testing.T) {
+	for _, d := range played(f.name) {
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			f.play(t, d, nil)
+		})
+	}
+	for _, m := range worn(f) {
+		t.Run("as "+m.name, func(t *testing.T) {
+			t.Parallel()
+			d, err := dialect.Lookup(m.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.seen(m).play(t, d, m)
+		})
+	}
+}
+
+// play plays a row in one dialect, by a face or by sluice run.
+func (f fault) play(t *testing.T, d *dialect.Dialect, m *mask) {
 	r := newRun(t, d)
+	r.mask = m
 	r.serve(f.script)
 	r.args = append(r.args, f.flags...)
 	if f.before != nil {
@@ -142,6 +169,9 @@ func (r *run) keepStream(name string) {
 		return
 	}
 	base := filepath.Join(*keep, strings.ReplaceAll(strings.ReplaceAll(name, " ", "-"), "/", "-")+"."+r.dialect.Name)
+	if r.mask != nil {
+		base += ".face"
+	}
 	text := fmt.Sprintf("%s\n--- exit %d\n%s", r.out, r.exit, r.errs.Bytes())
 	if err := os.WriteFile(base, []byte(text), 0o600); err != nil {
 		r.Error(err)
