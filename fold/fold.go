@@ -4,7 +4,8 @@
 //	lines ──Run──▶ Event ──Apply──▶ Tracker     where the run stands, for who supervises it
 //	                              ├▶ Ledger      what it cost
 //	                              ├▶ Digest      what happened, for a person
-//	                              └▶ Transcript  what was said, for a model
+//	                              ├▶ Transcript  what was said, for a model
+//	                              └▶ Detector    whether an answer goes nowhere
 //
 // A [Fold] names the kinds of bodies that it looks into, and only those are decoded; a [Skimmer] names fields. A view over
 // gigabytes is as fast as its Wants are short. A [Classifier] is no view; it says of each event whether somebody should wake up for it.

@@ -22,6 +22,7 @@ var folds = map[string]func() Fold{
 	"Digest":              func() Fold { return new(Digest) },
 	"Transcript":          func() Fold { return new(Transcript) },
 	"Transcript of child": func() Fold { return &Transcript{Agent: "task-1"} },
+	"Detector":            func() Fold { return new(Detector) },
 	"Classifier":          func() Fold { return &classes{} },
 }
 
