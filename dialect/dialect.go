@@ -10,7 +10,7 @@
 // cut. An encoder may therefore trust the order that [event.Mender] describes, and needs no word about lines that are kept:
 // [Dialect.NewEncoder] prints a foreign line of its own dialect as it was and skips what was read from it.
 //
-// To add a dialect: one file with a Dialect in it, and its name in the table below. The tests pick it up.
+// To add a dialect: one file with a Dialect in it, and its name in one of the tables below. The tests pick it up.
 package dialect
 
 import (
@@ -55,23 +55,46 @@ func (b bulk) care() wire.Care { return [...]wire.Care{wire.Everything, wire.Che
 // dialects is the table of contents.
 var dialects = []*Dialect{&native, &aictrl, &grok, &avenor, &enso, &aionrs}
 
-// All returns every dialect.
+// readOnly are the dialects of programs that we read and nobody wants us to be: they have no encoder. Whoever tells a run
+// meets only the others.
+var readOnly = []*Dialect{&claude}
+
+// sources are all that can be read.
+var sources = slices.Concat(dialects, readOnly)
+
+// All returns every dialect that a run can be told in.
 func All() []*Dialect { return slices.Clone(dialects) }
 
-// Lookup returns the dialect of that name.
-func Lookup(name string) (*Dialect, error) {
-	for _, d := range dialects {
+// Sources returns every dialect that can be read: all of [All], and those that are only read.
+func Sources() []*Dialect { return slices.Clone(sources) }
+
+// Lookup returns the dialect of that name, to tell a run in.
+func Lookup(name string) (*Dialect, error) { return lookup(dialects, name) }
+
+// Source returns the dialect of that name, to be read.
+func Source(name string) (*Dialect, error) { return lookup(sources, name) }
+
+func lookup(list []*Dialect, name string) (*Dialect, error) {
+	for _, d := range list {
 		if d.Name == name {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("no dialect %q; there are %s", name, strings.Join(Names(), ", "))
+	if len(list) == len(dialects) && slices.Contains(SourceNames(), name) {
+		return nil, fmt.Errorf("%s is only read, not written; there are %s", name, strings.Join(Names(), ", "))
+	}
+	return nil, fmt.Errorf("no dialect %q; there are %s", name, strings.Join(names(list), ", "))
 }
 
-// Names returns the names of all dialects.
-func Names() []string {
-	names := make([]string, len(dialects))
-	for i, d := range dialects {
+// Names returns the names of [All].
+func Names() []string { return names(dialects) }
+
+// SourceNames returns the names of [Sources].
+func SourceNames() []string { return names(sources) }
+
+func names(list []*Dialect) []string {
+	names := make([]string, len(list))
+	for i, d := range list {
 		names[i] = d.Name
 	}
 	return names
@@ -135,17 +158,17 @@ func (d *Dialect) NewDecoder() Decoder { return d.decoder(allBulk) }
 func Recognise(head []byte) *Dialect {
 	var best *Dialect
 	var doc wire.Doc
-	scores := make([]int, len(dialects))
+	scores := make([]int, len(sources))
 	for line := range bytes.Lines(head) {
 		if doc.Parse(trim(bytes.TrimSuffix(line, []byte("\n")), true)) != nil || doc.Root().Kind() != wire.Object {
 			continue
 		}
-		for i, d := range dialects {
+		for i, d := range sources {
 			scores[i] += d.score(doc.Root())
 		}
 	}
 	top := 0
-	for i, d := range dialects {
+	for i, d := range sources {
 		if scores[i] > top {
 			best, top = d, scores[i]
 		}

@@ -57,7 +57,7 @@ func (d *Dialect) Rules() []Rule { return slices.Concat(commonRules, d.rules) }
 // AllRules returns every rule once.
 func AllRules() []Rule {
 	all := slices.Clone(commonRules)
-	for _, d := range dialects {
+	for _, d := range sources {
 		all = append(all, d.rules...)
 	}
 	return all

@@ -82,6 +82,9 @@ func TestCutStreamsAreMadeWhole(t *testing.T) {
 						out := encodeAll(events, to, Options{NoOrigin: true})
 						wantClean(t, out, to, fmt.Sprintf("%s cut after line %d, to %s", s.name, n, to.Name))
 					}
+					if d.encoder == nil {
+						continue
+					}
 					out := encodeAll(events, d, Options{Repair: true})
 					wantClean(t, out, d, fmt.Sprintf("%s cut after line %d, repaired", s.name, n))
 					if d != &native && !bytes.HasPrefix(out, bytes.Join(lines[:n], nil)) {
@@ -147,8 +150,10 @@ func TestOddBytesAreBorneAndKept(t *testing.T) {
 			if d == &native {
 				continue
 			}
-			if got := encodeAll(throughNative(t, events), d, Options{}); string(got) != in {
-				t.Error("the lines did not come back as they were")
+			if d.encoder != nil {
+				if got := encodeAll(throughNative(t, events), d, Options{}); string(got) != in {
+					t.Error("the lines did not come back as they were")
+				}
 			}
 			for _, to := range dialects {
 				wantClean(t, encodeAll(events, to, Options{NoOrigin: true}), to, "odd "+d.Name+" → "+to.Name)
@@ -203,7 +208,11 @@ func TestMemoryDoesNotGrowWithTheStream(t *testing.T) {
 			one = append(one, s.data...)
 		}
 		heap := func(times int) uint64 {
-			enc := d.NewEncoder(Options{NoOrigin: true})
+			to := d
+			if d.encoder == nil {
+				to = &native
+			}
+			enc := to.NewEncoder(Options{NoOrigin: true})
 			l := NewLinter(d, func(Diagnostic) {})
 			s := NewStream(d, StreamOptions{})
 			var buf []byte

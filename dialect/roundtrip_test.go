@@ -15,7 +15,7 @@ import (
 // What a dialect is told and what can be read from it again differ by what the loss report says, and by nothing else. Over
 // the clean streams of all dialects this shows all conversions; over our own journals it shows that the tables are complete.
 func TestWhatDoesNotComeBackIsInTheLossReport(t *testing.T) {
-	for _, from := range dialects {
+	for _, from := range sources {
 		for _, s := range samples(t, from, "clean") {
 			events := decodeAll(t, s.data, from, StreamOptions{NoOrigin: true})
 			for _, to := range dialects {

@@ -101,7 +101,7 @@ func rootCommand(io IO) *cobra.Command {
 		Use:   "sluice",
 		Short: "run coding agents with nobody watching, and tell the truth about what they did",
 		Long: `Sluice runs a coding agent headless, as a stream of events on stdout that has exactly one end and an exit code that is the
-outcome; and it reads such streams, whichever dialect they are in (` + dialectNames() + `).
+outcome; and it reads such streams, whichever dialect they are in (` + sourceNames() + `).
 
   sluice run "What is in this folder?"          run the agent
   sluice model serve script.yaml                a scripted model behind the real wire formats

@@ -43,19 +43,21 @@ empty field is the whole event), fate (dropped, approximated, synthesised) and w
 			return convert(cmd.Context(), io, f, orStdin(args)[0])
 		},
 	}
-	cmd.Flags().StringVar(&f.from, "from", "", "dialect of the input (default: found out): "+dialectNames())
+	cmd.Flags().StringVar(&f.from, "from", "", "dialect of the input (default: found out): "+sourceNames())
 	cmd.Flags().StringVar(&f.to, "to", "", "dialect of the output: "+dialectNames())
 	cmd.Flags().StringVar(&f.loss, "loss", "", "write what the dialect could not say to this file")
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit 1 if anything was lost")
 	cmd.Flags().BoolVar(&f.noOrigin, "no-origin", false, "translate also lines that were kept as they were")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "close what was cut, in the stream's own dialect too")
-	for _, name := range []string{"from", "to"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp))
-	}
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(dialect.SourceNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func dialectNames() string { return strings.Join(dialect.Names(), ", ") }
+
+// sourceNames are the dialects that can be read.
+func sourceNames() string { return strings.Join(dialect.SourceNames(), ", ") }
 
 func convert(ctx context.Context, s IO, f convertFlags, file string) (err error) {
 	if f.to == "" {

@@ -49,12 +49,12 @@ ACTIVITY. --milestone and --finding raise custom events by their name.`,
 			return digest(cmd.Context(), io, f, orStdin(args))
 		},
 	}
-	cmd.Flags().StringVar(&f.dialect, "dialect", "", "dialect of the streams (default: found out): "+dialectNames())
+	cmd.Flags().StringVar(&f.dialect, "dialect", "", "dialect of the streams (default: found out): "+sourceNames())
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object per file, and one for all")
 	cmd.Flags().BoolVar(&f.classify, "classify", false, "pass every line on with its class added")
 	cmd.Flags().StringArrayVar(&f.milestones, "milestone", nil, "custom event that is a milestone (with --classify; repeatable)")
 	cmd.Flags().StringArrayVar(&f.findings, "finding", nil, "custom event that is a finding (with --classify; repeatable)")
-	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.SourceNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

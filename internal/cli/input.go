@@ -41,7 +41,7 @@ func (s IO) open(ctx context.Context, file, name, flag string) (*input, error) {
 	var err error
 	in.reader = s.newProgress(ctx, in.name, r)
 	if name != "" {
-		in.dialect, err = dialect.Lookup(name)
+		in.dialect, err = dialect.Source(name)
 	} else {
 		in.dialect, in.reader, err = dialect.Open(in.reader)
 	}
@@ -64,7 +64,7 @@ func unknown(name, flag string, r io.Reader) error {
 	case string(head[:n]) == "\x1f\x8b":
 		return hinted{fmt.Errorf("%s is compressed", name), "zcat " + name + " | sluice …"}
 	}
-	return hinted{fmt.Errorf("%s: %w", name, dialect.ErrUnknown), flag + " NAME names it: " + dialectNames()}
+	return hinted{fmt.Errorf("%s: %w", name, dialect.ErrUnknown), flag + " NAME names it: " + sourceNames()}
 }
 
 // each reads the lines, and whenever the next one must be waited for calls idle: what was told so far should be shown.

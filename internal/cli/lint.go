@@ -50,11 +50,11 @@ broken; notes, which tell what is unusual and allowed, do not count.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&f.dialect, "dialect", "", "dialect of the streams (default: found out): "+dialectNames())
+	cmd.Flags().StringVar(&f.dialect, "dialect", "", "dialect of the streams (default: found out): "+sourceNames())
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object per finding")
 	cmd.Flags().BoolVar(&f.rules, "rules", false, "list the rules, of all dialects or of --dialect")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "leave out notes and what is clean")
-	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.SourceNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func lint(ctx context.Context, s IO, f lintFlags, file string) (ok bool, err err
 func listRules(s IO, f lintFlags) error {
 	rules := dialect.AllRules()
 	if f.dialect != "" {
-		d, err := dialect.Lookup(f.dialect)
+		d, err := dialect.Source(f.dialect)
 		if err != nil {
 			return err
 		}

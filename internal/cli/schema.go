@@ -17,9 +17,9 @@ func schemaCommand(io IO) *cobra.Command {
 		Short:     "print the JSON Schema of a dialect's lines",
 		Example:   "  sluice schema native\n  sluice schema aionrs --commands",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1)),
-		ValidArgs: dialect.Names(),
+		ValidArgs: dialect.SourceNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := dialect.Lookup(args[0])
+			d, err := dialect.Source(args[0])
 			if err != nil {
 				return err
 			}

@@ -48,9 +48,9 @@ yet, survives truncation and rotation, and ends after the event that ends the ru
 	cmd.Flags().BoolVar(&f.classify, "classify", false, "tag milestones and findings")
 	cmd.Flags().BoolVar(&f.accumulate, "accumulate", false, "put the pieces of a text together, on one line that is not cut")
 	cmd.Flags().StringVar(&f.format, "format", "plain", "plain or json")
-	cmd.Flags().StringVar(&f.dialect, "dialect", "", "dialect of the stream (default: found out): "+dialectNames())
+	cmd.Flags().StringVar(&f.dialect, "dialect", "", "dialect of the stream (default: found out): "+sourceNames())
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"plain", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.SourceNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func watch(ctx context.Context, s IO, f watchFlags, file string) error {
 		v.colour = true
 	}
 	if f.dialect != "" {
-		d, err := dialect.Lookup(f.dialect)
+		d, err := dialect.Source(f.dialect)
 		if err != nil {
 			return err
 		}
