@@ -18,9 +18,9 @@ const module = "github.com/sluice-dev/sluice"
 // its imports allow: on floor 0 if it needs nothing of ours, on floor 1 if it works on events, on floor 2 if it runs
 // something, on floor 3 only if it puts things together.
 var floors = [][]string{
-	{"internal/wire", "internal/spell", "internal/plain"},                                                                       // the ground: text, before it means anything
-	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},      // floor 0
-	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp"}, // floor 1
+	{"internal/wire", "internal/spell", "internal/plain"},                                                                                                            // the ground: text, before it means anything
+	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},                                           // floor 0
+	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp", "internal/terminal"}, // floor 1
 	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words
 	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control"}, // floor 2
 	{"internal/cli"},
@@ -42,6 +42,8 @@ var outside = map[string][]string{
 	"golang.org/x/oauth2":                    {"internal/provider"},
 	"github.com/google/jsonschema-go":        {"internal/cli", "internal/mcp"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
+	"github.com/creack/pty":                  {"internal/terminal"},
+	"github.com/hinshun/vt10x":               {"internal/terminal"},
 	"mvdan.cc/sh/v3/syntax":                  {"internal/gate"},
 	"github.com/bmatcuk/doublestar/v4":       {"internal/gate", "internal/tool"},
 	"github.com/aymanbagabas/go-udiff":       {"internal/tool", "internal/git"},

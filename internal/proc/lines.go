@@ -16,6 +16,12 @@ type lines struct {
 }
 
 func (l *lines) connect(p *Process, c Cmd) error {
+	if c.Terminal != nil {
+		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.Terminal, c.Terminal, c.Terminal
+		l.theirs = append(l.theirs, c.Terminal)
+		setTerminal(p.cmd)
+		return nil
+	}
 	if c.Pipe || c.Stdin != nil {
 		r, w, err := os.Pipe()
 		if err != nil {

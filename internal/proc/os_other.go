@@ -10,6 +10,8 @@ import (
 
 func setAttributes(*exec.Cmd) {}
 
+func setTerminal(*exec.Cmd) {}
+
 func adoptOrphans() {}
 
 func processes() ([]entry, error) { return nil, errors.ErrUnsupported }

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -54,3 +55,6 @@ func sendGroup(e entry, kill bool) {
 	unix.Kill(e.pid, unix.SIGTERM)
 	unix.Kill(e.pid, unix.SIGCONT) // one that is stopped cannot die
 }
+
+// setTerminal makes its stdin the terminal of the session that the process opens.
+func setTerminal(c *exec.Cmd) { c.SysProcAttr.Setctty = true }

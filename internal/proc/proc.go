@@ -47,6 +47,8 @@ type Cmd struct {
 	Pipe   bool      // stdin is [Process.Stdin]
 	Stdout io.Writer // nil: thrown away
 	Stderr io.Writer // nil: thrown away; the same as Stdout: interleaved as it was written
+
+	Terminal *os.File // instead of all of them: the process's own terminal; it is closed here once the process has it
 }
 
 // A Group is the processes of one run. The zero value is ready for use.
