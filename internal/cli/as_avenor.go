@@ -1,7 +1,198 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/config"
+	"github.com/sluice-dev/sluice/internal/outcome"
+)
+
+// avenorFace is avenor: a supervisor, whose backend is our agent. Tools have our names. Whoever is denied what he needs is
+// blocked.
+var avenorFace = face{name: "avenor", command: "avenor run", exit: avenorExit, denied: "blocked"}
+
+// avenorCommand is the command line of avenor. The word run may be left out, so what does not begin with a command is a run.
 func avenorCommand(io IO) *cobra.Command {
-	return &cobra.Command{Use: "avenor"}
+	return &cobra.Command{
+		Use:                "avenor",
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := &cobra.Command{
+				Use:   "avenor",
+				Short: "be avenor",
+				Long: `Be avenor: supervise an agent, and write what happens as events, one JSON object a line, to the file that --on-event names.
+
+  avenor run --prompt "fix the tests" --on-event run.ndjson --auto-approve
+  avenor watch --follow --classify run.ndjson
+  avenor digest --classify run.ndjson`,
+			}
+			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io))
+			var words []string
+			for _, c := range root.Commands() {
+				words = append(words, c.Name())
+			}
+			switch {
+			case len(args) > 0 && slices.Contains([]string{"--version", "-version", "-v"}, args[0]):
+				_, err := fmt.Fprintln(io.Out, "avenor v"+programVersion())
+				return err
+			case len(args) > 0 && !slices.Contains(append(words, "help", "completion", "--help", "-h"), args[0]):
+				args = append([]string{"run"}, args...)
+			}
+			if len(args) > 1 {
+				if sub, _, err := root.Find(args[:1]); err == nil {
+					args = append(args[:1:1], twoDashes(sub.Flags(), args[1:])...)
+				}
+			}
+			return play(cmd, root, io, args)
+		},
+	}
+}
+
+// twoDashes gives flags the dashes that we expect: avenor takes one or two.
+func twoDashes(set *pflag.FlagSet, args []string) []string {
+	list := slices.Clone(args)
+	for i, a := range list {
+		if a == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
+		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(name) > 1 && set.Lookup(name) != nil {
+			list[i] = "-" + a
+		}
+	}
+	return list
+}
+
+// avenorFlags are the flags of a run.
+type avenorFlags struct {
+	prompt, promptFile, dir, resume string
+	onEvent, sentinel               string
+	label, runID                    string
+	model, thinking, agent, backend string
+	timeout, progress, wait         time.Duration
+	retries                         int
+	auto                            bool
+	allow, deny                     []string
+}
+
+func avenorRunCommand(io IO) *cobra.Command {
+	var f avenorFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags]",
+		Short: "run the agent on a prompt, and write what happens to a file",
+		Long: `Run the agent on a prompt. What happens goes to the file that --on-event names, one event a line, session.end last. stdout is for a
+person: on a terminal it shows the run, in a pipe or a file it is what the agent said last.
+
+Nobody answers the agent's questions, unless --auto-approve does: they are rejected then, and the run ends as blocked.
+
+  0 end_turn        3 max_tokens            5 blocked       130, 143 cancelled
+  2 refusal         4 max_turn_requests     124 timeout     1 any other`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("what is %q? a prompt is given with --prompt", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), io, cmd.Flags()) },
+	}
+	s := cmd.Flags()
+	s.StringVar(&f.prompt, "prompt", "", "what the agent is to do")
+	s.StringVar(&f.promptFile, "prompt-file", "", "file that says it")
+	s.StringVar(&f.onEvent, "on-event", "", "file for the events, made anew; - is stdout (default: they are not written)")
+	s.StringVar(&f.dir, "dir", "", "folder to work in (the current one)")
+	s.StringVar(&f.label, "label", "", "a name for the run, on its events as run_label")
+	s.StringVar(&f.runID, "run-id", "", "an id for the run, on its events as run_id")
+	s.StringVar(&f.model, "model", "", "provider/name of the model (else SLUICE_MODEL, and so on as in sluice run)")
+	s.StringVar(&f.agent, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
+	s.StringVar(&f.thinking, "thinking", "", "how much the model thinks first: off, minimal, low, medium, high, xhigh, max")
+	s.StringVar(&f.backend, "backend", "", "who does the work: sluice")
+	s.StringVar(&f.resume, "resume", "", "go on with the session of this id")
+	s.DurationVar(&f.timeout, "timeout", 0, "end the run after this time, retries included (0: never)")
+	s.DurationVar(&f.progress, "progress-timeout", 0, "end the run when nothing happened for this time (0: never)")
+	s.IntVar(&f.retries, "max-retries", 0, "how often a run is tried again that failed with exit code 1 for a reason that may pass")
+	s.DurationVar(&f.wait, "retry-wait", 2*time.Second, "how long to wait before the first retry; it doubles, up to fifteen times as long")
+	s.BoolVar(&f.auto, "auto-approve", false, "answer every question with yes; that it was asked is told")
+	s.StringVar(&f.sentinel, "sentinel-file", "", "file that says how the run ended, written when it has")
+	s.StringArrayVar(&f.allow, "allow", nil, "let pass without a question: 'bash(git *)', 'edit(src/**)'; may be repeated")
+	s.StringArrayVar(&f.deny, "deny", nil, "never let pass; may be repeated")
+	return cmd
+}
+
+// run does the run. From here on a sentinel that was asked for is written, whatever happens.
+func (f *avenorFlags) run(ctx context.Context, io IO, set *pflag.FlagSet) error {
+	s := &sentinel{path: f.sentinel, run: f.runID, io: io}
+	if err := s.clear(); err != nil {
+		return hinted{err, "--sentinel-file names the file"}
+	}
+	o, err := f.options(set)
+	if err == nil {
+		var release func()
+		if release, err = f.show(&o, &io); err == nil {
+			defer release()
+		}
+	}
+	if err != nil {
+		s.write("", event.RunEnd{Outcome: event.Misuse}, outcome.Verdict{}, exitUsage)
+		return o.hint(err)
+	}
+	o.over = s.write
+	io.In = nil // stdin is nobody's
+	return exitWith(o.run(ctx, io, f.words()))
+}
+
+// words are the prompt.
+func (f *avenorFlags) words() []string {
+	if f.prompt == "" {
+		return nil
+	}
+	return []string{f.prompt}
+}
+
+// options are a run of ours that does what the flags say.
+func (f *avenorFlags) options(set *pflag.FlagSet) (runOptions, error) {
+	o := defaults()
+	o.face, o.format, o.filter = avenorFace, "avenor", &narrator{}
+	switch {
+	case f.prompt != "" && f.promptFile != "":
+		return o, errors.New("--prompt says what to do, and --prompt-file names a file that does: only one of them")
+	case f.prompt == "" && f.promptFile == "":
+		return o, errors.New("there is no prompt: --prompt says what to do")
+	case f.backend != "" && f.backend != "sluice":
+		return o, fmt.Errorf("--backend %q: there is only sluice, which is our own agent", f.backend)
+	case f.retries < 0:
+		return o, fmt.Errorf("--max-retries %d: it cannot be negative", f.retries)
+	case f.wait < 0:
+		return o, fmt.Errorf("--retry-wait %s: it cannot be negative", f.wait)
+	}
+	o.promptFile, o.workspace, o.resume, o.profile = f.promptFile, f.dir, f.resume, f.agent
+	o.runID, o.label, o.autoApprove = f.runID, f.label, f.auto
+	o.repeat = repeat{most: f.retries, wait: f.wait, may: mayPass}
+	c := &o.flags.Config
+	o.flags.Keys = changed(set)
+	c.Model, c.Allow, c.Deny, c.Timeout, c.Stall = f.model, f.allow, f.deny, config.Duration(f.timeout), config.Duration(f.progress)
+	if set.Changed("progress-timeout") {
+		o.given("stall")
+	}
+	if c.Thinking = f.thinking; avenorThinking[f.thinking] != "" {
+		c.Thinking = avenorThinking[f.thinking]
+	}
+	return o, o.check()
+}
+
+// avenorThinking are its degrees of thinking that are not ours.
+var avenorThinking = map[string]string{"minimal": "low", "xhigh": "high", "max": "high"}
+
+// mayPass says whether a reply that failed with exit code 1 may end better the next time: not if the user, the model's server or
+// the model itself has refused, and not if it is our bug.
+func mayPass(v outcome.Verdict) bool {
+	return v.Outcome == event.Unavailable || v.Outcome == event.Failed && v.Class == "" && v.Stop == "error"
 }
