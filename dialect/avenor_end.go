@@ -372,7 +372,7 @@ func (a *avenorEncoder) close(dst []byte, e event.Event) []byte {
 	stop := "end_turn"
 	switch e.Body.(type) {
 	case event.RunFailed:
-		if stop = "error"; r.Outcome == event.Timeout {
+		if stop = "error"; r.Outcome == event.Timeout || r.Outcome == event.Stalled {
 			stop = "timeout"
 		}
 	case event.RunCancelled:

@@ -51,7 +51,7 @@ func (a *avenorEncoder) cutLoop(dst []byte, e event.Event) []byte {
 	r, _ := event.AsRunEnd(e.Body)
 	if _, ok := e.Body.(event.RunCancelled); ok {
 		b.Reason = "cancelled"
-	} else if r.Outcome == event.Timeout {
+	} else if r.Outcome == event.Timeout || r.Outcome == event.Stalled {
 		b.Reason = "timeout"
 	}
 	return a.endLoop(dst, e.Header, b)

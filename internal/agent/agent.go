@@ -55,8 +55,9 @@ type Config struct {
 	Clip      int    // bytes of a call's output that the model is shown; 0: [tool.Shown]
 	Budget    Budget // of the session and its sub-agents together
 
-	OnAsk  string        // what happens to a question that nobody answers: deny (or empty), fail
-	Answer time.Duration // how long an answer may take; 0: for ever
+	Options []event.Option // that questions offer; nil: [gate.Options]
+	OnAsk   string         // what happens to a question that nobody answers: deny (or empty), fail
+	Answer  time.Duration  // how long an answer may take; 0: for ever
 
 	Depth      int                                   // how deep sub-agents may be nested; 0: there are none
 	Workspace  string                                // the folder it works in

@@ -146,7 +146,7 @@ type answered struct {
 
 // question asks whoever may answer. The answer comes while other calls are judged and run.
 func (r *reply) question(ctx context.Context, c *call, p tool.Plan) {
-	asked := event.GateAsked{Request: r.Common.next("q"), Tool: c.told.Name, Input: c.told.Input}
+	asked := event.GateAsked{Request: r.Common.next("q"), Tool: c.told.Name, Input: c.told.Input, Options: r.cfg.Options}
 	if r.cfg.Answer > 0 {
 		asked.Deadline = r.now().Add(r.cfg.Answer)
 	}

@@ -25,6 +25,7 @@ type face struct {
 	tools   map[string]string                       // its names for our tools; where it is empty it has no such tool
 	args    map[string]map[string]string            // its names for the arguments of our tools, by ours
 	permit  func(tool, permission string) string    // its names for permissions; nil: ours
+	options []event.Option                          // its answers to questions; nil: [gate.Options]
 	denied  string                                  // how a reply ends that came to its end without what was denied; empty: well, and only the run is denied
 	forget  bool                                    // what the model thought is not told to it again
 	exit    func(event.RunEnd, outcome.Verdict) int // its exit codes; nil: ours

@@ -13,12 +13,23 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/config"
+	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
-// avenorFace is avenor: a supervisor, whose backend is our agent. Tools have our names. Whoever is denied what he needs is
-// blocked.
-var avenorFace = face{name: "avenor", command: "avenor run", exit: avenorExit, denied: "blocked"}
+// avenorFace is avenor: a supervisor, whose backend is our agent. Tools have our names. Questions have the answers of its
+// document, and one more. Whoever is denied what he needs is blocked.
+var avenorFace = face{
+	name:    "avenor",
+	command: "avenor run",
+	options: []event.Option{
+		{ID: "allow", Kind: "allow", Name: "allow once"},
+		{ID: "reject", Kind: "reject", Name: "reject"},
+		{ID: gate.AllowAlways, Kind: gate.AllowAlways, Name: "allow for the session"},
+	},
+	exit:   avenorExit,
+	denied: "blocked",
+}
 
 // avenorCommand is the command line of avenor. The word run may be left out, so what does not begin with a command is a run.
 func avenorCommand(io IO) *cobra.Command {

@@ -112,7 +112,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
 		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
-		OnAsk: r.onAsk, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
+		OnAsk: r.onAsk, Options: r.face.options, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,
 		After: func(ctx context.Context, c agent.Call, end event.ToolEnd) {
