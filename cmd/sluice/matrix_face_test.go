@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/sluice-dev/sluice/event"
 )
 
 // A mask is a face as a row of the failure matrix sees it: how to say there what a row says to sluice run, and what must come of
@@ -23,12 +21,13 @@ type mask struct {
 	asks  bool                        // its rules let everything pass: what is to be asked about must be said
 	exit  func(fault) int             // its table
 
+	words  map[string]string       // of reasons, where it has its own
 	cannot map[string]string       // rows, and flags of rows, that it has no word for, and why
 	turns  map[string]func(*fault) // rows that come out in another way, by its document
 }
 
 // masks are the faces that rows are played through.
-var masks = []*mask{grokMask}
+var masks = []*mask{grokMask, aictrlMask, ensoMask}
 
 // nowhere are the flags that neither a face nor the configuration can say, and why that is so.
 var nowhere = map[string]string{
@@ -109,6 +108,9 @@ func TestWhatFacesCannotSay(t *testing.T) {
 // seen is the row as it comes out under a face.
 func (f fault) seen(m *mask) fault {
 	f.exit = m.exit(f)
+	if theirs, ok := m.words[f.reason]; ok {
+		f.reason = theirs
+	}
 	if turn := m.turns[f.name]; turn != nil {
 		turn(&f)
 	}
@@ -149,6 +151,14 @@ func (w wishes) take(flag string) string {
 func (w wishes) put(args []string, ours, theirs string) []string {
 	if v := w.take(ours); v != "" {
 		return append(args, theirs, v)
+	}
+	return args
+}
+
+// last appends the prompt, if there is one.
+func (w wishes) last(args []string) []string {
+	if w.prompt != "" {
+		return append(args, w.prompt)
 	}
 	return args
 }
@@ -197,45 +207,3 @@ func (m *mask) script(text string) string {
 
 // ours is our own table, that of a face whose document has none.
 func ours(f fault) int { return f.exit }
-
-var grokMask = &mask{
-	name: "grok", tools: map[string]string{"read": "read_file"}, asks: true,
-	line: func(r *run, w wishes) []string {
-		args := []string{"as", "grok", "--format", "json"}
-		w.take("--format")
-		w.take("--session-id")
-		if w.prompt != "" {
-			args = append(args, "--prompt", w.prompt)
-		}
-		args = w.put(args, "--resume", "--session")
-		args = w.put(args, "--max-tool-rounds", "--max-tool-rounds")
-		args = w.put(args, "-C", "-d")
-		r.configured(w)
-		return args
-	},
-	exit: func(f fault) int {
-		switch f.outcome {
-		case event.Denied, event.Budget, event.Unverified, event.Timeout:
-			return 3
-		case event.Stalled:
-			return 2
-		}
-		return f.exit
-	},
-	cannot: map[string]string{
-		"--agent":                                 "it has no profiles",
-		"a session is there already":              "it names new sessions itself",
-		"resume of the latest, and there is none": "latest begins a session then: TestGrokLatest",
-		"SIGINT before there is a prompt":         "it waits for none: stdin is no prompt",
-	},
-	turns: map[string]func(*fault){
-		// Its steps are counted: the calls of the last one are done, and the model is not asked again.
-		"round limit": func(f *fault) {
-			f.after = func(r *run, events []map[string]any) {
-				if n := count(events, "tool.done"); n != 1 {
-					r.Errorf("%d rounds were done, want one", n)
-				}
-			}
-		},
-	},
-}

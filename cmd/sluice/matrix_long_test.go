@@ -55,12 +55,12 @@ const strayCall = `{call: {tool: bash, input: {command: "stray one; sleep 60"}}}
 var agentFaults = []fault{
 	{
 		name: "asked in a sub-agent", flags: []string{"--mode", "default", "--allow", "task"}, script: child(strayCall),
-		exit: 5, outcome: event.Denied, reason: "to let it pass: --allow 'bash(stray *)'",
+		exit: 5, outcome: event.Denied, reason: letPass,
 		after: askedBy("task-1"),
 	},
 	{
 		name: "asked in a sub-agent's child", flags: []string{"--mode", "default", "--allow", "task"}, script: children(strayCall),
-		exit: 5, outcome: event.Denied, reason: "to let it pass: --allow 'bash(stray *)'",
+		exit: 5, outcome: event.Denied, reason: letPass,
 		after: askedBy("task-1/task-2"),
 	},
 	{

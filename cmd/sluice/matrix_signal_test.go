@@ -82,7 +82,7 @@ var otherSignals = []fault{
 	{
 		name:   "SIGHUP to who was told not to hear it",
 		script: `steps: [{text: Hello there., delay: 300ms, chunk: 4}]`,
-		before: func(r *run) { r.shell = "trap '' HUP; exec sluice \"$@\"" },
+		before: func(r *run) { r.wrap("trap '' HUP; exec sluice \"$@\"") },
 		during: func(r *run) {
 			r.await("text.delta")
 			_ = r.cmd.Process.Signal(syscall.SIGHUP)
@@ -107,3 +107,6 @@ func (r *run) insist(s syscall.Signal) {
 		}
 	}()
 }
+
+// wrap has the program started by a shell, which is told how.
+func (r *run) wrap(script string) { r.shell = script }

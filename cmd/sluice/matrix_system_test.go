@@ -40,12 +40,12 @@ var systemFaults = []fault{
 	{
 		// The journal is the one file that grows; 8 blocks are 4 or 8 kB, by the shell.
 		name: "disk full", script: `{chunk: 1, steps: [{call: {tool: bash, input: {command: stray one}}}, {text: "` + long + `"}]}`,
-		before: func(r *run) { r.shell = "ulimit -f 8; exec sluice \"$@\"" },
+		before: func(r *run) { r.wrap("ulimit -f 8; exec sluice \"$@\"") },
 		exit:   4, outcome: event.Internal, reason: "file too large", ends: endings{"unknown", "error", "internal_error"}, unkept: true,
 	},
 	{
 		name:   "stdout is full",
-		before: func(r *run) { r.shell = "exec sluice \"$@\" >/dev/full" },
+		before: func(r *run) { r.wrap("exec sluice \"$@\" >/dev/full") },
 		exit:   4, outcome: event.Internal, reason: "no space left", unread: true,
 	},
 	{

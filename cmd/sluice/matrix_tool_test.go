@@ -104,7 +104,7 @@ var gateFaults = []fault{
 	{
 		name: "nobody to ask", flags: []string{"--mode", "default"},
 		script: `steps: [{call: {tool: bash, input: {command: stray one}}}, {text: So I did nothing.}]`,
-		exit:   5, outcome: event.Denied, reason: "to let it pass: --allow 'bash(stray *)'",
+		exit:   5, outcome: event.Denied, reason: letPass,
 		after: func(r *run, events []map[string]any) {
 			failsWith("tool.denied", "nobody")(r, events)
 			if count(events, "gate.asked") != 1 || count(events, "gate.denied") != 1 {
@@ -119,6 +119,9 @@ var gateFaults = []fault{
 		after: failsWith("tool.denied", "nobody"),
 	},
 }
+
+// letPass is what somebody is told who should have allowed what was asked about.
+const letPass = "to let it pass: --allow 'bash(stray *)'"
 
 func strangely(r *run) { r.program = "sluice-strange" }
 

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
 )
@@ -114,6 +116,7 @@ func (g grokFlags) fill(o *runOptions) error {
 		o.given("network")
 	}
 	own := o.key != "" || o.baseURL != ""
+	o.asked = grokNobody
 	o.otherwise = func(p provider.Options) (name, why string) { return grokChoice(p, own) }
 	if name := grokModel(g.model, own); name != "" {
 		o.flags.Model = name
@@ -158,3 +161,18 @@ func grokChoice(p provider.Options, own bool) (name, why string) {
 	}
 	return name, why
 }
+
+// grokNobody denies what is asked about, in the words of its document, and says what would let it pass.
+var grokNobody = gate.AnswererFunc(func(q event.GateAsked, answer func(gate.Answer) error) {
+	what := "call"
+	if q.Permission == "bash" {
+		what = "command"
+	}
+	var rules []string
+	for _, p := range q.Patterns {
+		rules = append(rules, strconv.Quote(q.Permission+"("+p+")"))
+	}
+	why := fmt.Sprintf("Tool `%s` denied: %s not in allowlist, and nobody is there to ask; to let it pass: allow = [%s] in the file that \"sluice config path\" names",
+		q.Tool, what, strings.Join(rules, ", "))
+	_ = answer(gate.Answer{By: event.ByNobody, Reason: why}) // late: somebody was there after all
+})

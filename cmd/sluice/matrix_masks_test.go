@@ -1,0 +1,94 @@
+//go:build unix
+
+package main
+
+import "github.com/sluice-dev/sluice/event"
+
+var grokMask = &mask{
+	name: "grok", tools: map[string]string{"read": "read_file"}, asks: true,
+	line: func(r *run, w wishes) []string {
+		args := []string{"as", "grok", "--format", "json"}
+		w.take("--format")
+		w.take("--session-id")
+		if w.prompt != "" {
+			args = append(args, "--prompt", w.prompt)
+		}
+		args = w.put(args, "--resume", "--session")
+		args = w.put(args, "--max-tool-rounds", "--max-tool-rounds")
+		args = w.put(args, "-C", "-d")
+		r.configured(w)
+		return args
+	},
+	exit: func(f fault) int {
+		switch f.outcome {
+		case event.Denied, event.Budget, event.Unverified, event.Timeout:
+			return 3
+		case event.Stalled:
+			return 2
+		}
+		return f.exit
+	},
+	words: map[string]string{letPass: "Tool `bash` denied: command not in allowlist, and nobody is there to ask; to let it pass: allow = [\"bash(stray one)\""},
+	cannot: map[string]string{
+		"--agent":                    "it has no profiles",
+		"a session is there already": "it names new sessions itself",
+		"resume of the latest, and there is none": "latest begins a session then: TestGrokLatest",
+		"SIGINT before there is a prompt":         "it waits for none: stdin is no prompt",
+	},
+	turns: map[string]func(*fault){
+		// Its steps are counted: the calls of the last one are done, and the model is not asked again.
+		"round limit": func(f *fault) {
+			f.after = func(r *run, events []map[string]any) {
+				if n := count(events, "tool.done"); n != 1 {
+					r.Errorf("%d rounds were done, want one", n)
+				}
+			}
+		},
+	},
+}
+
+var aictrlMask = &mask{
+	name: "aictrl", asks: true, exit: ours,
+	line: func(r *run, w wishes) []string {
+		w.take("--format")
+		w.take("--session-id")
+		args := []string{"as", "aictrl", "run", "--format", "json"}
+		args = w.put(args, "--resume", "--session")
+		args = w.put(args, "--agent", "--agent")
+		args = w.put(args, "-C", "--dir")
+		r.configured(w)
+		return w.last(args)
+	},
+	words: map[string]string{letPass: "to let it pass: AICTRL_PERMISSION='{\"bash\":{\"stray one\":\"allow\""},
+	cannot: map[string]string{
+		"--max-tool-rounds":                       "it counts no rounds",
+		"a session is there already":              "it names new sessions itself",
+		"resume of the latest, and there is none": "--continue begins a session then, which its tests show",
+	},
+}
+
+var ensoMask = &mask{
+	name: "enso", tools: map[string]string{"task": "spawn_agent"}, exit: ours,
+	line: func(r *run, w wishes) []string {
+		w.take("--format")
+		w.take("--session-id")
+		w.take("-C") // it works where it is
+		args := []string{"as", "enso", "run", "--format", "json"}
+		if len(w.flags["--resume"]) > 0 && w.flags["--resume"][0] == "latest" {
+			w.take("--resume")
+			args = append(args, "--continue")
+		}
+		args = w.put(args, "--resume", "--resume")
+		args = w.put(args, "--agent", "--agent")
+		r.configured(w)
+		return w.last(args)
+	},
+	cannot: map[string]string{
+		"--max-tool-rounds":          "it counts no rounds",
+		"no such workspace":          "it works where it is",
+		"a session is there already": "it names new sessions itself",
+	},
+	turns: map[string]func(*fault){
+		"arguments of the wrong type": func(f *fault) { f.after = failsWith("tool.failed", `"cmd" must be a string`) },
+	},
+}
