@@ -27,7 +27,8 @@ type Degeneration struct {
 //	                or after a space in a sentence
 //	hex_run         256 deltas after each other of one character each, 0 to f
 //	hex_dominance   half of the last 2048 deltas are such ones, and no other has a word or a line break in it
-//	repetition      the last 16 KiB are the same up to 2 KiB again and again
+//	repetition      the last 16 KiB of thoughts are the same up to 2 KiB again and again; of texts, which somebody may have
+//	                asked for just so, 256 KiB are, or 100 000 deltas
 //
 // An eighth of the hex characters must be letters: there are models that say long numbers digit by digit. What ordinary code,
 // dumps, tables and encoded data look like is in testdata/degenerate, and is none of this. (A line of two thousand hex characters
@@ -93,6 +94,7 @@ func (d *Detector) take(who speaker, kind, id, text string, whole bool) {
 	if !said {
 		a.begin()
 	}
+	a.text = kind == "text"
 	if a.kind, a.id = kind, id; whole {
 		a.kind = ""
 	}
@@ -127,18 +129,24 @@ const (
 	longestHex = 256
 	stretch    = 16 << 10 // bytes that must repeat themselves
 	mostPeriod = stretch / 8
-	stride     = 4 << 10 // how often that is looked for
+	stretches  = 256 << 10 // likewise, of texts
+	mostSame   = 100_000   // deltas of texts
+	stride     = 4 << 10   // how often that is looked for
 )
 
 // An answer is what one agent says in one turn.
 type answer struct {
 	kind, id string // of the block whose deltas come
+	text     bool   // it is no thought
 
 	observed, hex  int
 	run, inRun     int // hex deltas after each other, and letters among them
 	ring           []sort
 	hexes, letters int // in the ring
 	progress       int
+	last           string // delta
+	same           int    // how often it came after each other
+	repeated       int    // bytes, up to now
 
 	tail  []byte // the last of what was said
 	block int    // in it: where the block begins
@@ -182,13 +190,27 @@ func (a *answer) write(delta string, scratch []int32) (signal, why string) {
 		if scratch == nil {
 			scratch = make([]int32, stretch)
 		}
-		if p := period(a.tail[len(a.tail)-stretch:], scratch); p <= mostPeriod {
-			return "repetition", fmt.Sprintf("the last %d bytes repeat themselves every %d", stretch, p)
+		p := period(a.tail[len(a.tail)-stretch:], scratch)
+		switch {
+		case p > mostPeriod:
+			a.repeated = 0
+		case a.repeated == 0:
+			a.repeated = stretch
+		default:
+			a.repeated += len(a.tail) - stretch
+		}
+		if a.repeated >= stretches || a.repeated > 0 && !a.text {
+			return "repetition", fmt.Sprintf("the last %d bytes repeat themselves every %d", a.repeated, p)
 		}
 		a.forget(len(a.tail) - stretch)
 	}
 	a.count(sortOf(delta))
+	if a.same++; a.last != delta {
+		a.last, a.same = delta, 1
+	}
 	switch {
+	case a.same >= mostSame:
+		return "repetition", fmt.Sprintf("%d deltas are all the same", a.same)
 	case a.run >= longestHex && a.inRun*8 >= a.run:
 		return "hex_run", fmt.Sprintf("%d consecutive single-character hex deltas", a.run)
 	case len(a.ring) == lookback && a.progress == 0 && a.hexes >= lookback/2 && a.letters*8 >= a.hexes:

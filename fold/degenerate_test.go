@@ -25,6 +25,15 @@ func thought(deltas ...string) *Degeneration {
 	return d.Found
 }
 
+// said is a stream of deltas of one text.
+func said(deltas ...string) *Degeneration {
+	var d Detector
+	for _, text := range deltas {
+		d.Apply(event.Event{Body: event.TextDelta{ID: "b", Text: text}}.Stamp())
+	}
+	return d.Found
+}
+
 // pieces cuts a text into deltas of n runes.
 func pieces(text string, n int) (list []string) {
 	for piece := range slices.Chunk([]rune(text), n) {
@@ -196,6 +205,27 @@ func TestDegenerateRepetition(t *testing.T) {
 			t.Errorf("%s: %+v", name, g)
 		}
 	}
+
+	// Somebody may have asked for a text that repeats itself; but not for so much of it.
+	for name, deltas := range map[string][]string{
+		"200 kB of a sentence": pieces(strings.Repeat("slow words here ", 12_500), 4),
+		"200 kB of a letter":   pieces(strings.Repeat("x", 200_000), 4),
+		"99 999 deltas":        slices.Repeat([]string{"x"}, 99_999),
+	} {
+		if g := said(deltas...); g != nil {
+			t.Errorf("%s: %+v", name, g)
+		}
+	}
+	for name, deltas := range map[string][]string{
+		"300 kB of a sentence": pieces(strings.Repeat("slow words here ", 18_750), 4),
+		"300 kB at once":       {strings.Repeat("slow words here ", 18_750)},
+		"100 000 deltas":       slices.Repeat([]string{"x"}, 100_000),
+	} {
+		if g := said(deltas...); signal(g) != "repetition" {
+			t.Errorf("%s: %+v", name, g)
+		}
+	}
+
 	deltas := slices.Repeat([]string{"the"}, 100_000)
 	var d struct {
 		ObservedTotal int `json:"observed_total"`

@@ -4,6 +4,7 @@ package main
 
 import (
 	"net"
+	"strings"
 
 	"github.com/sluice-dev/sluice/event"
 )
@@ -154,6 +155,16 @@ var providerFaults = []fault{
 	{
 		name: "refusal", script: `steps: [{text: I would rather not., finish: refusal}]`,
 		exit: 3, outcome: event.Failed, reason: "the model refused", ends: endings{"unknown", "refusal", "internal_error"},
+	},
+	{
+		name: "control token", script: `{chunk: 2, steps: [{thinking: "We are done.<|channel|>analysis to no end, for a long time", text: Hello there.}]}`,
+		exit: 3, outcome: event.Failed, reason: "degenerate reasoning stream: provider control token leakage (<|channel|>)",
+		ends: endings{"unknown", "degenerate_reasoning_stream", "internal_error"}, after: noRetry,
+	},
+	{
+		name: "thoughts in a circle", script: `{chunk: 30, steps: [{thinking: "` + strings.Repeat("I should look again. ", 2000) + `", text: Hello there.}]}`,
+		exit: 3, outcome: event.Failed, reason: "repeat themselves every 21", ends: endings{"unknown", "degenerate_reasoning_stream", "internal_error"},
+		after: noRetry,
 	},
 }
 

@@ -437,3 +437,32 @@ func TestForget(t *testing.T) {
 		}
 	}
 }
+
+// An answer that goes nowhere is ended, told as what it is, and not asked for again; the conversation goes on.
+func TestDegenerateAnswer(t *testing.T) {
+	endless := func(ctx context.Context, yield func(event.Event, error) bool) {
+		said := ""
+		for ; ctx.Err() == nil; said += "a" {
+			yield(event.Event{Body: event.ThoughtDelta{Text: "a"}}, nil)
+		}
+		yield(event.Event{Body: event.Thought{Text: said, Partial: true}}, nil)
+		yield(event.Event{}, ctx.Err())
+	}
+	n := &notes{}
+	s := testSession(&fake{answers: list(endless, says(text("better")))}, n, gate.New(gate.Policy{}), nil)
+	v := answer(t, s)
+	if v.Outcome != event.Failed || v.Stop != "degenerate_reasoning_stream" {
+		t.Errorf("%+v", v)
+	}
+	told := n.list[len(n.list)-2].Body.(event.Error)
+	if told.Type != v.Stop || told.Stop != v.Stop || told.Model != "one" || told.Source != "loop" || !strings.Contains(string(told.Diagnostics), `"abort_signal":"hex_run"`) {
+		t.Errorf("%+v", told)
+	}
+	if end, ok := n.list[len(n.list)-1].Body.(event.ReplyFailed); !ok || end.Stop != v.Stop {
+		t.Errorf("%+v", n.list[len(n.list)-1])
+	}
+	if v := answer(t, s); v.Outcome != event.Done {
+		t.Errorf("%+v", v)
+	}
+	n.whole(t, false)
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/fold"
 	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
@@ -116,6 +117,9 @@ func (r *reply) turns(ctx context.Context) outcome.Verdict {
 			v := outcome.Ended(ctx)
 			r.cancel(t.calls, v.Reason)
 			return v
+		case t.gone != nil:
+			r.cancel(t.calls, "the answer went nowhere")
+			return outcome.Verdict{Outcome: event.Failed, Stop: fold.DegenerateStream, Reason: t.gone.Message, Saw: t.gone.Diagnostics}
 		case overflows(t.err):
 			if v := r.compact(ctx, "the history did not fit"); v != nil {
 				return *v

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/fold"
 	"github.com/sluice-dev/sluice/internal/provider"
 )
 
@@ -17,6 +18,7 @@ type turn struct {
 	text   string // the last block of it
 	used   event.Context
 	finish event.Finish
+	gone   *fold.Degeneration // it went nowhere, and was ended
 	err    error
 }
 
@@ -78,7 +80,10 @@ func (s *Session) open(ctx context.Context) (provider.Model, error) {
 // listen tells the model's answer. Blocks get their ids and times here, calls their titles.
 func (r *reply) listen(ctx context.Context, m provider.Model, t *turn) (event.TurnEnded, error) {
 	end := event.TurnEnded{Finish: event.FinishError}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var b block
+	var d fold.Detector
 	for e, err := range m.Answer(ctx, r.request(r.specs)) {
 		if err != nil {
 			return end, err
@@ -107,6 +112,10 @@ func (r *reply) listen(ctx context.Context, m provider.Model, t *turn) (event.Tu
 			end = body
 		default:
 			r.emit(body)
+		}
+		if d.Apply(e.Stamp()); d.Found != nil && t.gone == nil {
+			t.gone = d.Found
+			stop() // what was said so far is told as a block that was cut
 		}
 	}
 	if end.Finish == event.FinishError && ctx.Err() == nil {

@@ -16,8 +16,9 @@ type Verdict struct {
 	Reason  string // one sentence; empty if it is done
 	Class   string // as [event.RunEnd] has it
 	Code    string
-	Denials int    // calls of the session that were denied
-	Denied  string // why the first of them was
+	Denials int       // calls of the session that were denied
+	Denied  string    // why the first of them was
+	Saw     event.Raw // what a detector counted that ended it
 	Usage   event.Usage
 	Cost    event.Cost
 }
@@ -28,6 +29,7 @@ type Cause struct {
 	Reason  string
 	Code    string // exit code of a signal
 	Stop    string // why the reply ended, if that is not what the outcome says
+	Saw     event.Raw
 }
 
 func (c *Cause) Error() string { return c.Reason }
@@ -41,7 +43,7 @@ func Ended(ctx context.Context) Verdict {
 	if !ok {
 		c = &Cause{Outcome: event.Cancelled, Reason: "cancelled"}
 	}
-	v := Verdict{Outcome: c.Outcome, Reason: c.Reason, Code: c.Code, Stop: string(c.Outcome)}
+	v := Verdict{Outcome: c.Outcome, Reason: c.Reason, Code: c.Code, Stop: string(c.Outcome), Saw: c.Saw}
 	switch c.Outcome {
 	case event.Timeout, event.Stalled:
 		v.Class, v.Stop = "timeout", "timeout"
@@ -66,6 +68,8 @@ func (v Verdict) Problem(prompt, model string) event.Error {
 		Prompt: prompt, Stop: v.Stop, Model: model,
 	}
 	switch {
+	case v.Saw != nil:
+		e.Name, e.Source, e.Type, e.Diagnostics = "StreamError", "loop", v.Stop, v.Saw
 	case v.Outcome == event.Internal:
 		e.Name, e.Source = "InternalError", "agent"
 	case v.Outcome == event.Misuse: // whatever the run's end calls it, here it is ours to mend, and no server's
