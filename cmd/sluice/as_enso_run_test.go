@@ -70,7 +70,7 @@ func TestEnsoPrompts(t *testing.T) {
 			e.write(".sluice/skills/greet/SKILL.md", "---\nname: greet\ndescription: greets\n---\nSay hello to $ARGUMENTS.\n")
 			if c.stdin != "" {
 				e.write("stdin", c.stdin)
-				e.wrap("exec enso \"$@\" <stdin")
+				e.shell = "exec enso \"$@\" <stdin"
 			}
 			e.play(0)
 			said, _ := e.one("user_message")["content"].(string)

@@ -27,7 +27,7 @@ type mask struct {
 }
 
 // masks are the faces that rows are played through.
-var masks = []*mask{grokMask, aictrlMask, ensoMask}
+var masks = []*mask{grokMask, aictrlMask, ensoMask, avenorMask}
 
 // nowhere are the flags that neither a face nor the configuration can say, and why that is so.
 var nowhere = map[string]string{
