@@ -12,7 +12,7 @@ import (
 var aionrs = Dialect{
 	Name:    "aionrs",
 	Doc:     "a conversation: ready, then a stream for each message, with pieces of text, tool requests, runs and results; lines have no times",
-	encoder: func(Options) Encoder { return &aionrsEncoder{} },
+	encoder: func(o Options) Encoder { return &aionrsEncoder{starting: o.Starting} },
 	decoder: func(b bulk) Decoder { return &aionrsDecoder{bulk: b, lines: wire.NewReader[aionrsIn](b.care())} },
 	shapes:  sync.OnceValue(aionrsShapes),
 	checker: func() checker { return &aionrsChecker{} },
@@ -54,7 +54,9 @@ type aionrsEncoder struct {
 	session   string
 	ephemeral bool
 	can       event.Capabilities
-	greeted   bool // ready was told
+	greeted   bool   // ready was told
+	starting  bool   // ready waits for a status
+	early     []byte // infos that wait for it
 
 	open    bool
 	msg     string // msg_id of the open stream
@@ -107,6 +109,8 @@ func (a *aionrsEncoder) Encode(dst []byte, e event.Event) []byte {
 		dst = a.info(dst, nil, aionrsRetry(b))
 	case event.Compacted:
 		dst = a.info(dst, nil, aionrsCompacted(b))
+	case event.Custom:
+		dst = a.grown(dst, b)
 	default:
 		if e.Top() {
 			dst = a.span(dst, e)
@@ -126,7 +130,11 @@ func (a *aionrsEncoder) span(dst []byte, e event.Event) []byte {
 		if b.Capabilities != nil {
 			a.can = *b.Capabilities
 		}
-		if !b.Inferred { // else an error may be all there is, and stands alone
+		if !b.Inferred && !a.starting { // else an error may be all there is, and stands alone
+			dst = a.greet(dst)
+		}
+	case event.Status:
+		if a.starting {
 			dst = a.greet(dst)
 		}
 	case event.ReplyFailed:
@@ -149,7 +157,11 @@ func (a *aionrsEncoder) span(dst []byte, e event.Event) []byte {
 		} else {
 			dst = a.greet(dst)
 		}
-		*a = aionrsEncoder{msgs: a.msgs, ids: a.ids} // a run that goes on with the session greets again
+		next := aionrsEncoder{starting: a.starting, msgs: a.msgs, ids: a.ids} // a run that goes on with the session greets again
+		if a.starting {
+			next.msgs = recent{} // it is another process, whose client may count anew
+		}
+		*a = next
 	}
 	return dst
 }
@@ -164,7 +176,9 @@ func (a *aionrsEncoder) greet(dst []byte) []byte {
 	if a.ephemeral {
 		l.SessionID = ""
 	}
-	return appendLine(dst, l)
+	dst = append(appendLine(dst, l), a.early...)
+	a.early = nil
+	return dst
 }
 
 // prompted opens a stream, unless the prompt goes on with the one before, belongs to the reply that goes on, or only gives
@@ -291,6 +305,10 @@ func (a *aionrsEncoder) info(dst []byte, msg *string, text string) []byte {
 		l.MsgID = *msg
 	} else if a.open {
 		l.MsgID = a.msg
+	}
+	if a.starting && !a.greeted {
+		a.early = appendLine(a.early, l)
+		return dst
 	}
 	return appendLine(a.greet(dst), l)
 }

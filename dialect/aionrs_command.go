@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -29,6 +30,17 @@ var aionrsCommands = sync.OnceValue(func() *shapes {
 			{name: "tool_deny", doc: "refuses a pending call", fields: []field{call, may("reason", isString|isNull)}},
 			{name: "init_history", doc: "gives context from before the first message", fields: []field{must("text", isString)}},
 			{name: "set_mode", doc: "changes the approval mode", fields: []field{must("mode", isString).in("default", "auto_edit", "yolo")}},
+			// The document does not have these; its real clients send them.
+			{name: "ping", doc: "asks whether anybody is there"},
+			{name: "set_config", doc: "changes the model, or how it thinks, from the next message on", fields: []field{
+				may("model", isString|isNull), may("thinking", isString|isNull).in("enabled", "disabled"), count("thinking_budget").optional().or(isNull),
+				may("effort", isString|isNull).in("low", "medium", "high"),
+			}},
+			{name: "add_mcp_server", doc: "adds a server of tools", fields: []field{
+				must("name", isString), must("transport", isString).in("stdio", "sse", "streamable-http", "streamable_http"),
+				may("command", isString|isNull), may("args", isArray|isNull).list(field{types: isString}), may("env", isMap|isNull),
+				may("url", isString|isNull), may("headers", isMap|isNull),
+			}},
 		},
 	}
 })
@@ -63,7 +75,7 @@ func DecodeCommand(line []byte) (event.Command, error) {
 	typ := n.Get("type").Text()
 	sh := aionrsCommands().find(typ)
 	if sh == nil {
-		return nil, &CommandError{"unknown command type: " + oneLine(clip(typ))}
+		return nil, &CommandError{"Unknown command type: " + oneLine(clip(typ))}
 	}
 	text := "input"
 	fields := sh.fields
@@ -98,8 +110,57 @@ func DecodeCommand(line []byte) (event.Command, error) {
 		return event.History{Text: n.Get("text").Text()}, nil
 	case "set_mode":
 		return event.SetMode{Mode: n.Get("mode").Text()}, nil
+	case "ping":
+		return event.Ping{}, nil
+	case "set_config":
+		return event.SetConfig{Model: n.Get("model").Text(), Thinking: thinkingLevel(n)}, nil
+	case "add_mcp_server":
+		return addServer(n)
 	}
 	return event.Stop{}, nil
+}
+
+// thinkingLevel is how much the model shall think, in our words: a budget of tokens is the level that comes nearest.
+func thinkingLevel(n wire.Node) string {
+	if n.Get("thinking").Is("disabled") {
+		return "off"
+	}
+	if effort := n.Get("effort").Text(); effort != "" || !n.Get("thinking").Is("enabled") {
+		return effort
+	}
+	budget, ok := n.Get("thinking_budget").Int()
+	switch {
+	case !ok:
+		return "medium"
+	case budget <= 4096:
+		return "low"
+	case budget <= 10240:
+		return "medium"
+	}
+	return "high"
+}
+
+// addServer reads the command that adds a server.
+func addServer(n wire.Node) (event.Command, error) {
+	a := event.AddServer{Name: n.Get("name").Text(), Transport: strings.ReplaceAll(n.Get("transport").Text(), "_", "-"), URL: n.Get("url").Text()}
+	if program := n.Get("command").Text(); program != "" {
+		a.Command = []string{program}
+		for _, arg := range n.Get("args").All() {
+			a.Command = append(a.Command, arg.Text())
+		}
+	}
+	for field, into := range map[string]*map[string]string{"env": &a.Env, "headers": &a.Headers} {
+		for k, v := range n.Get(field).All() {
+			if v.Kind() != wire.String {
+				return nil, &CommandError{"add_mcp_server." + field + " has values that are no strings"}
+			}
+			if *into == nil {
+				*into = map[string]string{}
+			}
+			(*into)[k] = v.Text()
+		}
+	}
+	return a, nil
 }
 
 // commonNotes says of the rules of all dialects which are notes.
@@ -147,6 +208,38 @@ func AppendCommand(dst []byte, c event.Command) []byte {
 			Type string `json:"type"`
 			Mode string `json:"mode"`
 		}{"set_mode", c.Mode})
+	case event.Ping:
+		return appendLine(dst, struct {
+			Type string `json:"type"`
+		}{"ping"})
+	case event.SetConfig:
+		l := struct {
+			Type     string `json:"type"`
+			Model    string `json:"model,omitempty"`
+			Thinking string `json:"thinking,omitempty"`
+			Effort   string `json:"effort,omitempty"`
+		}{"set_config", c.Model, "", c.Thinking}
+		if c.Thinking == "off" {
+			l.Thinking, l.Effort = "disabled", ""
+		}
+		return appendLine(dst, l)
+	case event.AddServer:
+		l := aionrsServer{Type: "add_mcp_server", Name: c.Name, Transport: c.Transport, Env: c.Env, URL: c.URL, Headers: c.Headers}
+		if len(c.Command) > 0 {
+			l.Command, l.Args = c.Command[0], c.Command[1:]
+		}
+		return appendLine(dst, l)
 	}
 	return dst
+}
+
+type aionrsServer struct {
+	Type      string            `json:"type"`
+	Name      string            `json:"name"`
+	Transport string            `json:"transport"`
+	Command   string            `json:"command,omitempty"`
+	Args      []string          `json:"args,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	URL       string            `json:"url,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`
 }

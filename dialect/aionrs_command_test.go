@@ -32,6 +32,19 @@ func TestCommandsAreRead(t *testing.T) {
 		{`{"type":"tool_deny","call_id":"t1"}`, event.Deny{Call: "t1"}},
 		{`{"type":"init_history","text":"before"}`, event.History{Text: "before"}},
 		{`{"type":"set_mode","mode":"auto_edit"}`, event.SetMode{Mode: "auto_edit"}},
+		{`{"type":"ping"}`, event.Ping{}},
+		{`{"type":"set_config"}`, event.SetConfig{}},
+		{`{"type":"set_config","model":"gpt-4o","thinking":null,"thinking_budget":null,"effort":null,"compaction":"full"}`, event.SetConfig{Model: "gpt-4o"}},
+		{`{"type":"set_config","thinking":"disabled","effort":"high"}`, event.SetConfig{Thinking: "off"}},
+		{`{"type":"set_config","thinking":"enabled"}`, event.SetConfig{Thinking: "medium"}},
+		{`{"type":"set_config","thinking":"enabled","thinking_budget":2000}`, event.SetConfig{Thinking: "low"}},
+		{`{"type":"set_config","thinking":"enabled","thinking_budget":10000}`, event.SetConfig{Thinking: "medium"}},
+		{`{"type":"set_config","thinking":"enabled","thinking_budget":32000}`, event.SetConfig{Thinking: "high"}},
+		{`{"type":"set_config","thinking":"enabled","effort":"low"}`, event.SetConfig{Thinking: "low"}},
+		{`{"type":"add_mcp_server","name":"db","transport":"stdio","command":"db-mcp","args":["--ro"],"env":{"DB":"x"},"url":null}`,
+			event.AddServer{Name: "db", Transport: "stdio", Command: []string{"db-mcp", "--ro"}, Env: map[string]string{"DB": "x"}}},
+		{`{"type":"add_mcp_server","name":"w","transport":"streamable_http","url":"http://w/mcp","headers":{"A":"b"}}`,
+			event.AddServer{Name: "w", Transport: "streamable-http", URL: "http://w/mcp", Headers: map[string]string{"A": "b"}}},
 	} {
 		got, err := DecodeCommand([]byte(c.line))
 		if err != nil {
@@ -52,8 +65,8 @@ func TestCommandsThatAreNone(t *testing.T) {
 		`"stop"`:                             "not a JSON object",
 		`{}`:                                 "has no type",
 		`{"type":7}`:                         "type is not a string",
-		`{"type":"foo"}`:                     "unknown command type: foo",
-		`{"type":"a\nb"}`:                    "unknown command type: a b",
+		`{"type":"foo"}`:                     "Unknown command type: foo",
+		`{"type":"a\nb"}`:                    "Unknown command type: a b",
 		`{"type":"message"}`:                 "message.msg_id is missing",
 		`{"type":"message","msg_id":"m1"}`:   "message.input is missing",
 		`{"type":"message","input":"hi"}`:    "message.msg_id is missing",
@@ -63,16 +76,21 @@ func TestCommandsThatAreNone(t *testing.T) {
 		`{"type":"init_history"}`:            "init_history.text is missing",
 		`{"type":"set_mode"}`:                "set_mode.mode is missing",
 		`{"type":"set_mode","mode":"dream"}`: `set_mode.mode is "dream", not default, auto_edit or yolo`,
-		`{"type":"message","msg_id":"","input":"hi"}`:                          "message.msg_id is empty",
-		`{"type":"message","msg_id":7,"input":"hi"}`:                           "message.msg_id is number, not string",
-		`{"type":"message","msg_id":"m1","input":["hi"]}`:                      "message.input is array, not string",
-		`{"type":"message","msg_id":"m1","content":null}`:                      "message.content is null, not string",
-		`{"type":"message","msg_id":"m1","input":"hi","files":"a"}`:            "message.files is string",
-		`{"type":"message","msg_id":"m1","input":"hi","files":["a",{}]}`:       "message.files[1] is object, not string",
-		`{"type":"message","msg_id":"m1","input":"` + "\xff" + `"}`:            "not valid UTF-8",
-		`{"type":"tool_approve","call_id":"t1","scope":"forever"}`:             `tool_approve.scope is "forever", not once or always`,
-		`{"type":"tool_deny","call_id":"t1","reason":{"text":"no"}}`:           "tool_deny.reason is object",
-		`{"type":"message","msg_id":"m1","input":"` + strings.Repeat("x", 100): "not JSON",
+		`{"type":"message","msg_id":"","input":"hi"}`:                            "message.msg_id is empty",
+		`{"type":"set_config","effort":"utmost"}`:                                `set_config.effort is "utmost", not low, medium or high`,
+		`{"type":"set_config","thinking_budget":-1}`:                             "set_config.thinking_budget",
+		`{"type":"add_mcp_server","transport":"stdio"}`:                          "add_mcp_server.name is missing",
+		`{"type":"add_mcp_server","name":"x","transport":"pigeon"}`:              `add_mcp_server.transport is "pigeon"`,
+		`{"type":"add_mcp_server","name":"x","transport":"stdio","env":{"A":1}}`: "add_mcp_server.env has values that are no strings",
+		`{"type":"message","msg_id":7,"input":"hi"}`:                             "message.msg_id is number, not string",
+		`{"type":"message","msg_id":"m1","input":["hi"]}`:                        "message.input is array, not string",
+		`{"type":"message","msg_id":"m1","content":null}`:                        "message.content is null, not string",
+		`{"type":"message","msg_id":"m1","input":"hi","files":"a"}`:              "message.files is string",
+		`{"type":"message","msg_id":"m1","input":"hi","files":["a",{}]}`:         "message.files[1] is object, not string",
+		`{"type":"message","msg_id":"m1","input":"` + "\xff" + `"}`:              "not valid UTF-8",
+		`{"type":"tool_approve","call_id":"t1","scope":"forever"}`:               `tool_approve.scope is "forever", not once or always`,
+		`{"type":"tool_deny","call_id":"t1","reason":{"text":"no"}}`:             "tool_deny.reason is object",
+		`{"type":"message","msg_id":"m1","input":"` + strings.Repeat("x", 100):   "not JSON",
 	} {
 		c, err := DecodeCommand([]byte(line))
 		var ce *CommandError
@@ -87,6 +105,9 @@ func TestCommandsComeBack(t *testing.T) {
 		event.Message{ID: "m1", Text: "two\nlines\u2028and \x00", Files: []string{"a b"}}, event.Message{ID: "ü", Text: strings.Repeat("long ", 1<<20)},
 		event.Stop{}, event.Approve{Call: "t1", Scope: "once"}, event.Approve{Call: "t1", Scope: "always"}, event.Deny{Call: "t1", Reason: `"no"`},
 		event.Deny{}, event.History{Text: "before"}, event.SetMode{Mode: "default"}, event.SetMode{Mode: "yolo"},
+		event.Ping{}, event.SetConfig{Model: "m", Thinking: "high"}, event.SetConfig{Thinking: "off"}, event.SetConfig{},
+		event.AddServer{Name: "a", Transport: "stdio", Command: []string{"p", "q"}, Env: map[string]string{"A": "b"}},
+		event.AddServer{Name: "a", Transport: "sse", URL: "http://h", Headers: map[string]string{"A": "b"}},
 	} {
 		wantCommandBack(t, c)
 	}
@@ -113,13 +134,13 @@ func wantCommandBack(t *testing.T, c event.Command) {
 	}
 }
 
-// What real clients sent: each line is a command, but for those that were meant not to be, and the later protocol's ping.
+// What real clients sent: each line is a command, but for those that were meant not to be.
 func TestRecordedCommands(t *testing.T) {
 	files, err := filepath.Glob("testdata/aionrs/commands/*.in")
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, len(files))
 	}
-	bad := map[string]bool{"this is not json": true, `{"type":"foo"}`: true, `{"type":"message"}`: true, "[]": true, "": true, `{"type":"ping"}`: true}
+	bad := map[string]bool{"this is not json": true, `{"type":"foo"}`: true, `{"type":"message"}`: true, "[]": true, "": true}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // This file has the lines of the aionrs dialect, and its words for things that it has no line for.
@@ -72,6 +73,25 @@ type aionrsInfo struct {
 	Type    string `json:"type"`
 	MsgID   string `json:"msg_id"`
 	Message string `json:"message"`
+}
+
+// aionrsGrown are the lines that the document does not have, and later versions do. Each answers a command that the document
+// does not have either, so that a client who keeps to it never sees one.
+var aionrsGrown = map[string]string{"aionrs.pong": "pong", "aionrs.config_changed": "config_changed", "aionrs.mcp_ready": "mcp_ready"}
+
+// grown tells such a line. Its fields are the event's.
+func (a *aionrsEncoder) grown(dst []byte, b event.Custom) []byte {
+	typ, ok := aionrsGrown[b.Name]
+	if !ok {
+		return dst
+	}
+	dst = wire.AppendString(append(a.greet(dst), `{"type":`...), typ)
+	for k, v := range wire.Span(b.Fields).Members() {
+		if k.Text() != "type" {
+			dst = append(append(append(append(dst, ','), k...), ':'), v...)
+		}
+	}
+	return append(dst, '}', '\n')
 }
 
 func aionrsRetry(b event.Retry) string {

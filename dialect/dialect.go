@@ -128,6 +128,7 @@ type Options struct {
 	Repair     bool       // between lines that are kept, tell also what was inferred, and leave out lines that are not JSON
 	Deltas     bool       // print pieces of text as they come, where the dialect has an unstable word for that
 	NoThoughts bool       // leave out reasoning, where the dialect shows it only when asked
+	Starting   bool       // a run is told to be there at its first status, where the dialect says that it takes messages: before that it may fail
 	Loss       func(Loss) // told what the dialect has no word for
 
 	kept func(of uint64) bool // says whether that line was printed as it was

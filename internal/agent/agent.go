@@ -14,7 +14,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +40,7 @@ type Config struct {
 	Only     []string                     // names of the tools that it has, task and skill included; nil: all
 	Names    map[string]string            // what task and skill are called here; an empty one: there is none
 	Args     map[string]map[string]string // and what their arguments are called
+	Describe map[string]string            // what calls of a tool are called, with %s for their title; its name and that, if it is not there
 	Gate     *gate.Gate
 	// Permission is what a permission that a tool asks for is called where it is told; nil: as it is.
 	Permission func(tool, permission string) string
@@ -115,7 +115,8 @@ type shared struct {
 
 	mu      sync.Mutex
 	asked   map[string]string // call → its question, the last one
-	started bool              // a message was answered
+	latest  *reply            // the last one that was begun
+	changes []func(*Config)   // to be made before the next one
 	denials int
 	denied  string // why the first of them was
 }
@@ -134,17 +135,23 @@ func New(cfg Config, src *event.Source) *Session {
 }
 
 func newSession(sh *shared, cfg Config) *Session {
-	s := &Session{shared: sh, cfg: cfg, tools: map[string]tool.Tool{}}
-	for _, t := range cfg.Tools {
+	s := &Session{shared: sh, cfg: cfg}
+	s.arm()
+	return s
+}
+
+// arm gives the session its tools.
+func (s *Session) arm() {
+	s.tools, s.list, s.specs = map[string]tool.Tool{}, nil, nil
+	for _, t := range s.cfg.Tools {
 		s.add(t)
 	}
-	if len(cfg.Skills) > 0 {
-		s.addAs(invoke{cfg.Skills})
+	if len(s.cfg.Skills) > 0 {
+		s.addAs(invoke{s.cfg.Skills})
 	}
-	if cfg.Depth > 0 {
+	if s.cfg.Depth > 0 {
 		s.addAs(task{s})
 	}
-	return s
 }
 
 // addAs adds a tool of the agent's own under the name that it has here.
@@ -173,96 +180,4 @@ func (s *Session) add(t tool.Tool) {
 	s.tools[spec.Name] = t
 	s.list = append(s.list, spec)
 	s.specs = append(s.specs, provider.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
-}
-
-// Serve answers what comes through the inbox, one message after the other, until it is closed and everything is answered, or
-// ctx ends. It returns how the last reply ended.
-func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome.Verdict {
-	var (
-		last    = outcome.Verdict{Outcome: event.Done}
-		waiting []event.Message
-		now     *reply // the one that goes on
-		heard   bool   // there was a message
-	)
-	for {
-		if now == nil && len(waiting) > 0 && ctx.Err() == nil {
-			now, waiting, heard = s.begin(ctx, waiting[0]), waiting[1:], true
-		}
-		if now == nil && (inbox == nil || ctx.Err() != nil) {
-			if !heard && ctx.Err() != nil {
-				return outcome.Ended(ctx)
-			}
-			return last
-		}
-		var done <-chan outcome.Verdict
-		if now != nil {
-			done = now.done
-		}
-		select {
-		case last = <-done:
-			now = nil
-			if last.Outcome == event.Internal {
-				return last
-			}
-		case <-ctx.Done():
-			if now != nil {
-				last, now = <-done, nil
-			}
-		case c, ok := <-inbox:
-			switch c := c.(type) {
-			case nil:
-				if !ok {
-					inbox = nil
-				}
-			case event.Message:
-				waiting = append(waiting, c)
-			case event.Stop:
-				if now != nil {
-					now.stop(outcome.Stopped)
-				}
-			default:
-				s.command(c)
-			}
-		}
-	}
-}
-
-// command does what needs no reply.
-func (s *Session) command(c event.Command) {
-	switch c := c.(type) {
-	case event.Approve:
-		s.relay(c.Call, gate.Answer{Allow: true, Scope: c.Scope, By: event.ByClient})
-	case event.Deny:
-		s.relay(c.Call, gate.Answer{Reason: c.Reason, By: event.ByClient})
-	case event.SetMode:
-		if err := s.cfg.Gate.SetMode(c.Mode); err != nil {
-			s.protest(err.Error())
-			return
-		}
-		s.emit(event.Notice{Text: "mode is now " + c.Mode})
-	case event.History:
-		s.mu.Lock()
-		late := s.started
-		s.mu.Unlock()
-		if late {
-			s.protest("history comes too late: the first message was answered already")
-			return
-		}
-		s.emit(event.Prompt{Text: c.Text, Source: event.SourceHistory})
-	}
-}
-
-// relay passes a client's word to the gate. A word about nothing is told, and does no harm.
-func (s *Session) relay(call string, a gate.Answer) {
-	s.mu.Lock()
-	request := s.asked[call]
-	s.mu.Unlock()
-	if err := s.cfg.Gate.Answer(request, a); err != nil {
-		s.protest(fmt.Sprintf("call %q: %v", call, err))
-	}
-}
-
-// protest says that a client's command made no sense. The conversation goes on.
-func (s *Session) protest(why string) {
-	s.emit(event.Error{Code: "protocol_error", Class: "protocol", Message: why, Source: "client", Retryable: new(false)})
 }

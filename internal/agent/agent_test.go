@@ -234,7 +234,7 @@ func TestInbox(t *testing.T) {
 		}
 		rest := strings.Join(got[len(want):], "\n")
 		for _, w := range []string{
-			"notice mode is now yolo", "error history comes too late", `no such question`, "loud",
+			"notice mode is now yolo", "error history comes too late", `no call "none" waits for an answer`, "loud",
 			"gate.allowed c0 by mode\ntool.started c0\ntool.done c0 poked", "reply.done c end_turn",
 		} {
 			if !strings.Contains(rest, w) {

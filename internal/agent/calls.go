@@ -37,6 +37,9 @@ func (r *reply) read(id string, told event.ToolCalled) *call {
 		if p, err := c.plan(); err == nil {
 			c.told.Title = p.Title
 			c.told.Description = strings.TrimSpace(told.Name + " " + p.Title)
+			if form, ok := r.cfg.Describe[told.Name]; ok {
+				c.told.Description = fmt.Sprintf(form, p.Title)
+			}
 		}
 	}
 	return c

@@ -29,8 +29,6 @@ func (s *Session) Recall(e event.Event) {
 		if e.Agent == s.path {
 			s.turn = max(s.turn, b.Number)
 		}
-	case event.Prompt:
-		s.started = s.started || b.Source != event.SourceHistory
 	case event.ToolCalled:
 		s.Common.know(e.Call)
 	case event.AgentStarted:

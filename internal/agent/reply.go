@@ -30,15 +30,16 @@ type reply struct {
 
 // begin answers a message, in the background.
 func (s *Session) begin(ctx context.Context, m event.Message) *reply {
-	s.mu.Lock()
-	s.started = true
-	s.mu.Unlock()
+	s.change()
 	ctx, stop := context.WithCancelCause(ctx)
 	done := make(chan outcome.Verdict, 1)
 	r := &reply{Session: s, done: done, stop: stop, prompt: m.ID}
 	if r.prompt == "" {
 		r.prompt = s.Common.next("m")
 	}
+	s.mu.Lock()
+	s.latest = r
+	s.mu.Unlock()
 	go func() {
 		defer stop(nil)
 		done <- r.answer(ctx, m)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
@@ -18,6 +19,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/mcp"
 	"github.com/sluice-dev/sluice/internal/provider"
 	"github.com/sluice-dev/sluice/internal/sandbox"
+	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/internal/skill"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -29,6 +31,10 @@ type equipment struct {
 	hub      *mcp.Hub
 	box      *sandbox.Sandbox
 	problems []string // to be told
+
+	mu    sync.Mutex
+	added []*mcp.Hub // of servers that came later
+	over  bool       // none may come any more
 }
 
 // configure reads the configuration, once it is known where the run works. Flags win over all of it.
@@ -111,17 +117,64 @@ func (r *runner) connect(ctx context.Context) error {
 	}
 	servers = append(servers, r.servers...)
 	if len(servers) > 0 {
-		r.gear.hub = mcp.Connect(ctx, servers, mcp.Options{
-			Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Clean: r.line.secrets.String, Version: programVersion(),
-			Reserved: slices.Collect(maps.Values(r.face.tools)),
-			Emit:     func(b event.Body) { r.line.src.Emit(event.Event{Body: b}) },
-		})
+		r.gear.hub = mcp.Connect(ctx, servers, r.hubOptions(r.line.secrets))
 	}
 	for _, name := range r.requireMCP {
 		if err := r.gear.requires(name); err != nil {
 			return hinted{err, "sluice mcp"}
 		}
 	}
+	return nil
+}
+
+// hubOptions are what servers need. Neither their results nor what they say gets out with a secret in it.
+func (r *runner) hubOptions(hide *secret.Redactor) mcp.Options {
+	return mcp.Options{
+		Group: &r.group, Workspace: r.workspace, Spill: r.spill(), Clean: hide.String, Version: programVersion(),
+		Reserved: slices.Collect(maps.Values(r.face.tools)),
+		Emit: func(b event.Body) {
+			switch said := b.(type) {
+			case event.Error:
+				said.Message = hide.String(said.Message)
+				b = said
+			case event.Notice:
+				said.Text = hide.String(said.Text)
+				b = said
+			}
+			r.line.src.Emit(event.Event{Body: b})
+		},
+	}
+}
+
+// addServer starts a server while the run goes on, and returns its tools. That it does not answer is told.
+func (r *runner) addServer(ctx context.Context, s mcp.Server) ([]tool.Tool, error) {
+	o := r.hubOptions(secret.New(append(r.secretValues(), serverSecrets([]mcp.Server{s})...)))
+	for _, t := range r.gear.tools() {
+		o.Reserved = append(o.Reserved, t.Spec().Name)
+		if of, ok := t.(interface{ Server() string }); ok && of.Server() == s.Name {
+			return nil, fmt.Errorf("there is an MCP server %s already", s.Name)
+		}
+	}
+	hub := mcp.Connect(ctx, []mcp.Server{s}, o)
+	if err := r.gear.keep(hub); err != nil || hub.Status()[0].State != mcp.Ready {
+		return nil, err
+	}
+	tools := hub.Tools()
+	if tools == nil {
+		tools = []tool.Tool{}
+	}
+	return tools, nil
+}
+
+// keep has a server end with the run. One that came too late ends now.
+func (e *equipment) keep(h *mcp.Hub) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		h.Close()
+		return errEnded
+	}
+	e.added = append(e.added, h)
 	return nil
 }
 
@@ -145,6 +198,12 @@ func (e *equipment) release() {
 	if e.hub != nil {
 		e.hub.Close()
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over = true
+	for _, h := range e.added {
+		h.Close()
+	}
 }
 
 // walled puts the sandbox around a command, if there is one.
@@ -156,11 +215,16 @@ func (e *equipment) walled(args []string) []string {
 }
 
 // tools are the servers' tools.
-func (e *equipment) tools() []tool.Tool {
-	if e.hub == nil {
-		return nil
+func (e *equipment) tools() (list []tool.Tool) {
+	if e.hub != nil {
+		list = e.hub.Tools()
 	}
-	return e.hub.Tools()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.added {
+		list = append(list, h.Tools()...)
+	}
+	return list
 }
 
 // profile returns the one of a name.

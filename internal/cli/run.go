@@ -44,6 +44,8 @@ type runOptions struct {
 	door    door          // what lets commands in, instead of one message
 	runID   string        // of the run, where it is not the session's
 	label   string        // a person's name for it
+	wrong   error         // with the flags: it is told in the stream, and the run is over
+	eager   bool          // the model is opened before the first message, so that who has no key is told at once
 	shown   event.Sink    // where the stream goes, if not to stdout
 	inner   bool          // it is one of several in this program: signals are not its own
 	servers []mcp.Server  // besides those of the configuration

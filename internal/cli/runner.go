@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/internal/tool"
+	"github.com/sluice-dev/sluice/journal"
 )
 
 // A runner is one run of the agent, from the first line to the exit code.
@@ -38,6 +39,7 @@ type runner struct {
 	told     sync.Once // to over
 	group    proc.Group
 	gate     *gate.Gate // once the agent is made
+	talk     *agent.Session
 	cfg      config.Loaded
 	gear     equipment
 	theirs   []event.Rule // of a face's own law, as they are told
@@ -155,7 +157,11 @@ func (r *runner) watchSignals() (force <-chan int, release func()) {
 
 // whole runs the run: it opens the stream, works, and closes the stream.
 func (r *runner) whole(ctx context.Context, args []string) int {
-	w, err := r.prepare()
+	var w *journal.Writer
+	err := r.wrong
+	if err == nil {
+		w, err = r.prepare()
+	}
 	if w != nil {
 		defer w.Close()
 	}
@@ -204,7 +210,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 
 // secrets are the values that must not get out: of variables that look secret, of those that the user named as keys, and what
 // the configuration has for MCP servers.
-func (r *runner) secrets() *secret.Redactor {
+func (r *runner) secrets() *secret.Redactor { return secret.New(r.secretValues()) }
+
+func (r *runner) secretValues() []secret.Value {
 	keys := map[string]bool{}
 	for _, e := range r.cfg.Endpoints {
 		keys[e.KeyEnv] = true
@@ -212,7 +220,7 @@ func (r *runner) secrets() *secret.Redactor {
 	servers, _ := configuredServers(r.cfg)
 	values := secret.Values(os.Environ(), func(name string) bool { return keys[name] || tool.Secret(name) })
 	values = append(values, secret.Values([]string{"key=" + r.key, "url=" + r.baseURL}, func(name string) bool { return name == "key" })...)
-	return secret.New(append(values, serverSecrets(append(servers, r.servers...))...))
+	return append(values, serverSecrets(append(servers, r.servers...))...)
 }
 
 // guard works, and comes back at the latest some time after ctx has ended, whatever the work does then.

@@ -38,6 +38,12 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 		r.notice(p)
 	}
 	check, schemaErr := r.checks.answer()
+	var openErr error
+	if r.eager && nameErr == nil {
+		if _, openErr = r.open(name); openErr != nil {
+			openErr = hinted{openErr, ""}
+		}
+	}
 	session := agent.New(r.agent(ctx, name, prov, model, who, rules, check), r.line.src)
 	specs := session.Tools()
 	r.line.src.Emit(event.Event{Body: r.catalog(specs)})
@@ -47,7 +53,7 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if ctx.Err() != nil {
 		return outcome.Ended(ctx)
 	}
-	if err := either(nameErr, ruleErr, schemaErr, profileErr, gearErr); err != nil {
+	if err := either(nameErr, openErr, ruleErr, schemaErr, profileErr, gearErr); err != nil {
 		return misuse(err)
 	}
 	if err := r.checks.available(specs); err != nil {
@@ -71,10 +77,16 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if r.checks.expectChange {
 		r.tree.before(ctx, r.workspace)
 	}
+	r.talk = session
 	if r.door != nil {
-		go r.door(ctx, r, inbox)
+		open, shut := context.WithCancel(ctx)
+		defer shut()
+		go r.door(open, r, inbox)
 	}
 	v := r.insist(ctx, session, message, session.Serve(ctx, inbox))
+	if r.door != nil && ctx.Err() == nil && v.Outcome != event.Internal {
+		v.Outcome, v.Reason = event.Done, "" // a conversation that came to its end, whatever became of its replies
+	}
 	if v.Outcome == event.Done {
 		if err := r.checks.after(ctx, r); err != nil {
 			if ctx.Err() != nil {
@@ -110,7 +122,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 	return agent.Config{
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
-		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
+		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Describe: r.face.calls, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
 		OnAsk: r.onAsk, Options: r.face.options, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
@@ -322,7 +334,7 @@ func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStart
 	return event.RunStarted{
 		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
 		Profile: first(r.profile, profile), Run: r.runID, Label: r.label, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
-		Capabilities: &event.Capabilities{Thinking: true},
+		Capabilities: &event.Capabilities{ToolApproval: r.asked != nil, Thinking: true, MCP: len(r.cfg.MCP)+len(r.servers) > 0},
 	}
 }
 

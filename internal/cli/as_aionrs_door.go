@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
+	"github.com/sluice-dev/sluice/internal/wire"
+)
+
+// An aionrsClient is whoever sends commands on stdin. It answers questions through the inbox; once stdin has ended nobody can, and
+// a reply that asks is over.
+type aionrsClient struct {
+	mu   sync.Mutex
+	open int // questions
+	gone bool
+	stop func(*outcome.Cause)
+}
+
+// clientGone is why a reply ends whose question nobody can answer any more.
+var clientGone = &outcome.Cause{Outcome: event.Cancelled, Reason: "the client has gone"}
+
+// Asked implements [gate.Answerer]. The answer comes through the inbox.
+func (c *aionrsClient) Asked(event.GateAsked, func(gate.Answer) error) {}
+
+// Opened implements [gate.Attendant].
+func (c *aionrsClient) Opened(event.GateAsked) { c.count(1) }
+
+// Closed implements [gate.Attendant].
+func (c *aionrsClient) Closed(event.GateAsked) { c.count(-1) }
+
+func (c *aionrsClient) count(n int) {
+	c.mu.Lock()
+	c.open += n
+	vain := c.gone && c.open > 0
+	c.mu.Unlock()
+	if vain {
+		c.stop(clientGone)
+	}
+}
+
+// leave says that nobody is there any more.
+func (c *aionrsClient) leave() {
+	c.mu.Lock()
+	c.gone = true
+	c.mu.Unlock()
+	c.count(0)
+}
+
+// commandLimit is how long a line may be.
+const commandLimit = 64 << 20
+
+// errTooLong says that a line is longer than that.
+var errTooLong = errors.New("the command is longer than 64 MB")
+
+// door lets the client's commands in until stdin ends.
+func (c *aionrsClient) door(ctx context.Context, r *runner, inbox chan<- event.Command) {
+	c.stop = r.talk.Stop
+	d := &aionrsDoor{runner: r, ctx: ctx, inbox: inbox, used: map[string]bool{}, added: make(chan addedServer)}
+	d.emit(event.Status{Phase: "waiting", Source: "agent"}) // from here on it takes messages
+	commands := make(chan aionrsLine)
+	go readCommands(ctx, r.io.In, commands)
+	for commands != nil || d.adding > 0 {
+		select {
+		case l, ok := <-commands:
+			if !ok {
+				commands = nil
+				c.leave()
+				continue
+			}
+			d.take(l)
+		case a := <-d.added:
+			d.connected(a)
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(inbox)
+}
+
+// An aionrsLine is a command as it was read, or why it is none.
+type aionrsLine struct {
+	command event.Command
+	err     error
+}
+
+// readCommands reads stdin to its end. A line ends with a newline and with nothing else; an empty one says nothing.
+func readCommands(ctx context.Context, in io.Reader, out chan<- aionrsLine) {
+	defer close(out)
+	if in == nil {
+		return
+	}
+	lines := wire.NewLines(in)
+	lines.Keep = func(head []byte) bool { return len(head) < commandLimit }
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			return // a client whose stdin breaks has gone, too
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var l aionrsLine
+		if lines.Cut() {
+			l.err = errTooLong
+		} else {
+			l.command, l.err = dialect.DecodeCommand(line)
+		}
+		select {
+		case out <- l:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// An aionrsDoor does what the session need not know of, and passes on the rest.
+type aionrsDoor struct {
+	*runner
+	ctx    context.Context
+	inbox  chan<- event.Command
+	used   map[string]bool  // ids of messages
+	adding int              // servers that are being started
+	added  chan addedServer // and those that are
+	held   []event.Message  // messages that wait for them
+}
+
+func (d *aionrsDoor) emit(b event.Body) { d.line.src.Emit(event.Event{Body: b}) }
+
+func (d *aionrsDoor) take(l aionrsLine) {
+	if l.err != nil {
+		d.talk.Protest(l.err.Error())
+		return
+	}
+	switch c := l.command.(type) {
+	case event.Ping:
+		d.emit(event.Custom{Name: "aionrs.pong"})
+	case event.SetConfig:
+		d.configure(c)
+	case event.AddServer:
+		d.add(c)
+	case event.Message:
+		d.message(c)
+	default:
+		d.send(c)
+	}
+}
+
+// message passes on a message. One whose servers are being started waits for them.
+func (d *aionrsDoor) message(m event.Message) {
+	if d.used[m.ID] {
+		d.talk.Protest("message.msg_id \"" + m.ID + "\" was used before: each message needs one of its own")
+		return
+	}
+	d.used[m.ID] = true
+	for i, f := range m.Files {
+		if !filepath.IsAbs(f) {
+			m.Files[i] = filepath.Join(d.workspace, f)
+		}
+	}
+	if d.adding > 0 {
+		d.held = append(d.held, m)
+		return
+	}
+	d.send(m)
+}
+
+func (d *aionrsDoor) send(c event.Command) {
+	select {
+	case d.inbox <- c:
+	case <-d.ctx.Done():
+	}
+}
