@@ -12,16 +12,12 @@ import (
 
 // avenorMask is avenor in the failure matrix. Each run has a sentinel, which must say what the stream and the exit code say.
 var avenorMask = &mask{
-	name: "avenor",
+	name: "avenor", file: true,
 	line: func(r *run, w wishes) []string {
-		args := []string{"as", "avenor", "run", "--on-event", "-", "--sentinel-file", r.path("sentinel"), "--prompt", w.prompt}
+		args := []string{"as", "avenor", "run", "--on-event", r.stream, "--sentinel-file", r.path("sentinel"), "--prompt", w.prompt}
 		w.take("--format")
 		w.take("--session-id")
-		for ours, theirs := range map[string]string{
-			"-C": "--dir", "--resume": "--resume", "--agent": "--agent", "--model": "--model", "--timeout": "--timeout", "--stall": "--progress-timeout",
-		} {
-			args = w.put(args, ours, theirs)
-		}
+		args = w.put(args, "-C", "--dir", "--resume", "--resume", "--agent", "--agent", "--model", "--model", "--timeout", "--timeout", "--stall", "--progress-timeout")
 		r.configured(w)
 		r.Cleanup(r.checkSentinel)
 		return args

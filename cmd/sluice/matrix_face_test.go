@@ -22,6 +22,7 @@ type mask struct {
 	exit  func(fault) int             // its table
 
 	words  map[string]string       // of reasons, where it has its own
+	file   bool                    // its stream goes to a file
 	cannot map[string]string       // rows, and flags of rows, that it has no word for, and why
 	turns  map[string]func(*fault) // rows that come out in another way, by its document
 }
@@ -147,10 +148,12 @@ func (w wishes) take(flag string) string {
 	return list[len(list)-1]
 }
 
-// put appends a flag of the face, if somebody gave ours.
-func (w wishes) put(args []string, ours, theirs string) []string {
-	if v := w.take(ours); v != "" {
-		return append(args, theirs, v)
+// put appends flags of the face where somebody gave ours; they are in pairs, ours first.
+func (w wishes) put(args []string, pairs ...string) []string {
+	for i := 0; i < len(pairs); i += 2 {
+		if v := w.take(pairs[i]); v != "" {
+			args = append(args, pairs[i+1], v)
+		}
 	}
 	return args
 }

@@ -13,9 +13,7 @@ var grokMask = &mask{
 		if w.prompt != "" {
 			args = append(args, "--prompt", w.prompt)
 		}
-		args = w.put(args, "--resume", "--session")
-		args = w.put(args, "--max-tool-rounds", "--max-tool-rounds")
-		args = w.put(args, "-C", "-d")
+		args = w.put(args, "--resume", "--session", "--max-tool-rounds", "--max-tool-rounds", "-C", "-d")
 		r.configured(w)
 		return args
 	},
@@ -53,9 +51,7 @@ var aictrlMask = &mask{
 		w.take("--format")
 		w.take("--session-id")
 		args := []string{"as", "aictrl", "run", "--format", "json"}
-		args = w.put(args, "--resume", "--session")
-		args = w.put(args, "--agent", "--agent")
-		args = w.put(args, "-C", "--dir")
+		args = w.put(args, "--resume", "--session", "--agent", "--agent", "-C", "--dir")
 		r.configured(w)
 		return w.last(args)
 	},
@@ -78,8 +74,7 @@ var ensoMask = &mask{
 			w.take("--resume")
 			args = append(args, "--continue")
 		}
-		args = w.put(args, "--resume", "--resume")
-		args = w.put(args, "--agent", "--agent")
+		args = w.put(args, "--resume", "--resume", "--agent", "--agent")
 		r.configured(w)
 		return w.last(args)
 	},

@@ -44,8 +44,9 @@ type run struct {
 	args    []string // behind the program's name
 	shell   string   // what a shell is told that starts it; empty: there is none
 	env     []string
-	narrow  bool // stdout is a pipe that holds little
-	silent  bool // stdin is a pipe that nobody writes to
+	stream  string // where its mask writes to, if that is its to say; -: stdout
+	narrow  bool   // stdout is a pipe that holds little
+	silent  bool   // stdin is a pipe that nobody writes to
 
 	cmd   *exec.Cmd
 	pipe  *os.File      // the program's stdout
@@ -198,6 +199,11 @@ func (r *run) wait() {
 	case r.out = <-r.read:
 	case <-time.After(patient):
 		r.Fatal("the program has ended, and somebody holds its stdout open")
+	}
+	if r.stream != "" && r.stream != "-" {
+		if r.out, err = os.ReadFile(r.stream); err != nil {
+			r.Error(err)
+		}
 	}
 }
 

@@ -133,6 +133,11 @@ func (f fault) play(t *testing.T, d *dialect.Dialect, m *mask) {
 	if f.before != nil {
 		f.before(r)
 	}
+	if m != nil && m.file {
+		if r.stream = r.path("events.ndjson"); f.read != nil || f.unread || r.shell != "" {
+			r.stream = "-" // what happens there happens to stdout
+		}
+	}
 	r.start(f.read)
 	if f.during != nil {
 		f.during(r)
