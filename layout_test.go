@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},                                           // floor 0
 	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp", "internal/terminal"}, // floor 1
 	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words
-	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control"}, // floor 2
+	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control", "internal/loop"}, // floor 2
 	{"internal/cli"},
 	{"cmd/sluice"},
 }
@@ -35,8 +35,8 @@ var outside = map[string][]string{
 	"golang.org/x/term":            {"internal/cli"},
 	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool", "internal/sandbox", "internal/cli"},
 
-	"github.com/goccy/go-yaml":               {"internal/script", "internal/skill"},
-	"github.com/pelletier/go-toml/v2":        {"internal/config"},
+	"github.com/goccy/go-yaml":               {"internal/script", "internal/skill", "internal/loop"},
+	"github.com/pelletier/go-toml/v2":        {"internal/config", "internal/loop"},
 	"github.com/anthropics/anthropic-sdk-go": {"internal/provider"},
 	"github.com/aws/aws-sdk-go-v2":           {"internal/provider", "internal/modelserver"},
 	"golang.org/x/oauth2":                    {"internal/provider"},
