@@ -67,10 +67,10 @@ func TestEnsoPrompts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnso(t, "", c.args...)
-			e.write(".sluice/skills/greet/SKILL.md", "---\nname: greet\ndescription: greets\n---\nSay hello to $ARGUMENTS.\n")
+			e.write("work/.sluice/skills/greet/SKILL.md", "---\nname: greet\ndescription: greets\n---\nSay hello to $ARGUMENTS.\n")
 			if c.stdin != "" {
-				e.write("stdin", c.stdin)
-				e.shell = "exec enso \"$@\" <stdin"
+				e.write("work/stdin", c.stdin)
+				e.shell = `exec enso "$@" <stdin`
 			}
 			e.play(0)
 			said, _ := e.one("user_message")["content"].(string)
@@ -207,7 +207,7 @@ func TestEnsoReasoningIsNotSentBack(t *testing.T) {
 func TestEnsoAgent(t *testing.T) {
 	t.Parallel()
 	e := newEnso(t, `steps: [{call: {tool: bash, input: {cmd: echo hi}}}, {text: Then not.}]`, "--yolo", "--agent", "reader", "go")
-	e.write(".sluice/agents/reader.md", "---\nname: reader\ndescription: reads\ntools: [read, task]\n---\nYou only read.\n")
+	e.write("work/.sluice/agents/reader.md", "---\nname: reader\ndescription: reads\ntools: [read, task]\n---\nYou only read.\n")
 	e.play(0)
 	if sent := e.requests[0]; !strings.Contains(sent, "You only read.") || strings.Contains(sent, `"name":"bash"`) || !strings.Contains(sent, `"name":"spawn_agent"`) {
 		t.Errorf("the model was sent %s", sent)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,17 +65,6 @@ func (e *ensoRun) again(args ...string) *ensoRun {
 	r := *e.run
 	r.args, r.gone, r.errs = append([]string{"run", "--format", "json"}, args...), make(chan struct{}), bytes.Buffer{}
 	return &ensoRun{run: &r}
-}
-
-func (e *ensoRun) write(name, text string) {
-	e.Helper()
-	path := filepath.Join(e.path("work"), name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		e.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		e.Fatal(err)
-	}
 }
 
 // play runs it to its end, which must have this exit code. The stream must be what its document says.
@@ -183,8 +171,8 @@ steps:
 conversations:
   - {when: {prompt: ^Count}, steps: [{text: None.}]}
 `, "--yolo", "list .go files in cmd/")
-		e.write("cmd/main.go", "package main\n")
-		e.write(".sluice/agents/counter.md", "---\nname: counter\ndescription: counts\n---\nCount.\n")
+		e.write("work/cmd/main.go", "package main\n")
+		e.write("work/.sluice/agents/counter.md", "---\nname: counter\ndescription: counts\n---\nCount.\n")
 		e.play(0)
 		id, _ := e.lines[0]["id"].(string)
 		work, err := filepath.EvalSymlinks(e.path("work"))
@@ -269,17 +257,6 @@ steps:
 
 // ensoWindow is a configuration with a window of ten thousand tokens.
 const ensoWindow = "[prices.\"anthropic/scripted\"]\nwindow = 10000\n"
-
-// configure writes the user's configuration.
-func (e *ensoRun) configure(text string) {
-	e.Helper()
-	if err := os.MkdirAll(e.path("home/sluice"), 0o700); err != nil {
-		e.Fatal(err)
-	}
-	if err := os.WriteFile(e.path("home/sluice/config.toml"), []byte(text), 0o600); err != nil {
-		e.Fatal(err)
-	}
-}
 
 func ensoQuote(s string) string {
 	q, _ := json.Marshal(s) // a string

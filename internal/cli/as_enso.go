@@ -84,8 +84,11 @@ name says. With --format json stdout is one JSON object a line, from session_sta
 The exit code is the outcome, as in "sluice run --help".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd.Flags())
-			if err != nil {
-				return hinted{err, cmd.CommandPath() + " --help"}
+			switch {
+			case err != nil && o.format == "enso":
+				o.wrong = hinted{err, o.help()} // there is a reader who waits for an end
+			case err != nil:
+				return hinted{err, o.help()}
 			}
 			if len(args) > 0 {
 				io.In = nil // the prompt is the one or the other
@@ -102,25 +105,24 @@ The exit code is the outcome, as in "sluice run --help".`,
 func (f *ensoFlags) options(set *pflag.FlagSet) (runOptions, error) {
 	o := defaults()
 	o.face = ensoFace
-	if f.workflow != "" {
-		return o, errors.New("--workflow: workflows are not there yet")
-	}
 	formats := map[string]string{"text": "text", "json": "enso"}
-	format, ok := formats[f.format]
+	o.format, o.ephemeral, o.profile = formats[f.format], f.ephemeral, f.agent
 	named := set.Changed("resume") || set.Changed("session")
 	switch {
-	case !ok:
+	case o.format == "":
 		return o, fmt.Errorf("--format %q: it is text or json", f.format)
+	case f.workflow != "":
+		return o, errors.New("--workflow: workflows are not there yet")
 	case f.turns < -1:
 		return o, fmt.Errorf("--max-turns %d: it is a number of turns, 0 for as many as configured, or -1 for no limit", f.turns)
 	case f.latest && named:
 		return o, errors.New("--continue goes on with the last session, --resume with the one that it names: only one of them")
-	case f.latest:
-		f.resume = "latest"
 	case named && f.resume == "":
 		return o, errors.New("--resume needs the id of a session")
+	case f.latest:
+		f.resume = "latest"
 	}
-	o.format, o.resume, o.ephemeral, o.profile = format, f.resume, f.ephemeral, f.agent
+	o.resume = f.resume
 	c := &o.flags.Config
 	o.flags.Keys = changed(set)
 	c.Model, c.Allow, c.Deny, c.Timeout = f.model, f.allow, f.deny, config.Duration(f.timeout)
