@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,9 @@ type Role struct {
 	Price       provider.Price
 	Rules       []event.Rule // beside the parent's
 }
+
+// general is what rules call a sub-agent that has no role. Titles are the model's own words, and nothing to hold a rule against.
+const general = "general"
 
 // task is the tool that starts a sub-agent.
 type task struct{ parent *Session }
@@ -88,7 +92,7 @@ func (t task) Plan(input event.Raw) (tool.Plan, error) {
 	}
 	return tool.Plan{
 		Title:  title,
-		Access: []gate.Access{{Permission: "task", Target: title, Class: event.ClassExec}},
+		Access: []gate.Access{{Permission: "task", Target: cmp.Or(role.Name, general), Class: event.ClassExec}},
 		Run: func(ctx context.Context, _ func(string)) tool.Result {
 			return t.parent.spawn(ctx, title, in.Prompt, role)
 		},

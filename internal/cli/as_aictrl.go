@@ -4,12 +4,16 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	goio "io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/event"
 )
 
 // aictrlFace is aictrl: its names for tools, their arguments and their permissions. Its document gives no exit codes, so they
@@ -131,11 +135,29 @@ func (a aictrlFlags) fill(io IO, o *runOptions) error {
 			}
 		}
 	}
+	if o.format == "aictrl" {
+		d, err := dialect.Lookup(o.format)
+		if err != nil {
+			return err
+		}
+		o.shown = &aside{stream: dialect.NewWriter(io.Out, d, o.tell), person: noticeboard{io.Err}}
+	}
 	o.dumb, _ = strconv.ParseBool(os.Getenv("AICTRL_HEADLESS"))
 	o.law = aictrlLaw
 	o.asked = aictrlNobody
 	o.prices = aictrlPrices(io.Err, os.Getenv("AICTRL_MODELS_PATH"))
 	return nil
+}
+
+// A noticeboard shows notices to a person: the dialect has no word for them.
+type noticeboard struct{ w goio.Writer }
+
+// Put implements [event.Sink].
+func (n noticeboard) Put(e event.Event) (err error) {
+	if b, ok := e.Body.(event.Notice); ok {
+		_, err = fmt.Fprintf(n.w, "sluice: %s\n", oneLine(b.Text))
+	}
+	return err
 }
 
 // aictrlEvents describes the stream. A test holds it to the shapes that the dialect has.

@@ -31,6 +31,7 @@ type equipment struct {
 	hub      *mcp.Hub
 	box      *sandbox.Sandbox
 	problems []string // to be told
+	porch    porch
 
 	mu    sync.Mutex
 	added []*mcp.Hub // of servers that came later
@@ -141,7 +142,7 @@ func (r *runner) hubOptions(hide *secret.Redactor) mcp.Options {
 				said.Text = hide.String(said.Text)
 				b = said
 			}
-			r.line.src.Emit(event.Event{Body: b})
+			r.gear.porch.tell(r.line.src, b)
 		},
 	}
 }

@@ -52,7 +52,7 @@ type runOptions struct {
 	command string        // skill that the prompt is for, as if it began with a slash and its name
 	orNew   bool          // begin a session if there is none to go on with
 	dumb    bool          // text is for a file, even on a terminal
-	law     law           // rules that are read in another way than ours
+	law     law           // rules of which the last that matches counts, read as the face does
 	key     string        // the model's, where a flag may name it
 	steps   int           // answers with calls: those of the last are done, and it is the end
 

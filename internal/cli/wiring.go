@@ -31,7 +31,7 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if profileErr == nil && who.Name != "" {
 		name, prov, model, rules, ruleErr = r.play(who, name, prov, model, rules, ruleErr)
 	}
-	r.line.src.Emit(event.Event{Body: r.started(prov, model, slices.Concat(r.theirs, rules)...)})
+	r.line.src.Emit(event.Event{Body: r.started(prov, model, r.resolved(rules)...)})
 	defer r.gear.release()
 	gearErr := r.equip(ctx)
 	for _, p := range r.gear.problems {
@@ -47,6 +47,7 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	session := agent.New(r.agent(ctx, name, prov, model, who, rules, check), r.line.src)
 	specs := session.Tools()
 	r.line.src.Emit(event.Event{Body: r.catalog(specs)})
+	r.gear.porch.enter(r.line.src)
 	for _, s := range r.gear.skills {
 		r.line.src.Emit(event.Event{Body: event.SkillFound{Name: s.Name, Description: s.Description, Version: s.Version, Location: s.Location}})
 	}
@@ -328,6 +329,23 @@ func (r *runner) rules() ([]event.Rule, error) {
 		rules = append(rules, rule)
 	}
 	return rules, nil
+}
+
+// resolved are the rules as they are told. Those of a face whose last rule wins are told so that it is true here as well: what is
+// denied stands last.
+func (r *runner) resolved(rules []event.Rule) []event.Rule {
+	if r.law == nil {
+		return rules
+	}
+	list, denied := slices.Clone(r.theirs), gate.Protected()
+	for _, rule := range rules {
+		if rule.Action == gate.Deny {
+			denied = append(denied, rule)
+		} else {
+			list = append(list, rule)
+		}
+	}
+	return append(list, denied...)
 }
 
 func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStarted {
