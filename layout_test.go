@@ -29,7 +29,7 @@ var floors = [][]string{
 
 // outside says who may import what that is not ours and not the standard library's.
 var outside = map[string][]string{
-	"github.com/fsnotify/fsnotify": {"journal"},
+	"github.com/fsnotify/fsnotify": {"journal", "internal/control"},
 	"github.com/spf13/cobra":       {"internal/cli"},
 	"github.com/spf13/pflag":       {"internal/cli"},
 	"golang.org/x/term":            {"internal/cli"},
