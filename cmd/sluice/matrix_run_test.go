@@ -46,9 +46,10 @@ type run struct {
 	env     []string
 	stream  string // where its mask writes to, if that is its to say; -: stdout
 	narrow  bool   // stdout is a pipe that holds little
-	silent  bool   // stdin is a pipe that nobody writes to
+	silent  bool   // stdin is a pipe that nobody writes to, but for who has its mouth
 
 	cmd   *exec.Cmd
+	mouth *os.File      // the other end of stdin
 	pipe  *os.File      // the program's stdout
 	gone  chan struct{} // closed when the reader is to go, or to begin
 	over  chan struct{} // closed when the program has ended
@@ -160,7 +161,7 @@ func (r *run) start(read func(*run, *os.File) []byte) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		r.cmd.Stdin = in
+		r.cmd.Stdin, r.mouth = in, mouth
 		r.Cleanup(func() { in.Close(); mouth.Close() })
 	}
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to us is not one to it
