@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -193,7 +192,7 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	}
 	var v outcome.Verdict
 	if err != nil {
-		prov, model, _ := strings.Cut(first(r.flags.Config.Model, os.Getenv("SLUICE_MODEL")), "/")
+		prov, model := wrongModel(first(r.flags.Config.Model, os.Getenv("SLUICE_MODEL")))
 		if at, aerr := filepath.Abs(first(r.workspace, ".")); aerr == nil {
 			r.workspace = at // as far as anybody got
 		}

@@ -270,11 +270,20 @@ func (r *runner) chooseModel() (name, prov, model string, err error) {
 		known = append(known, n)
 	}
 	if prov, model, err = provider.Split(name, known...); err != nil {
-		prov, model, _ = strings.Cut(name, "/")
+		prov, model = wrongModel(name)
 		err = hinted{err, r.help()}
 	}
 	r.flagged = prov
 	return name, prov, model, err
+}
+
+// wrongModel takes a name apart that may be none.
+func wrongModel(name string) (prov, model string) {
+	prov, model, ok := strings.Cut(name, "/")
+	if !ok {
+		return "", name
+	}
+	return prov, model
 }
 
 // before is the model that the session was begun with.
