@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,11 +93,25 @@ func Load(path string) (Config, error) {
 		}
 		p.prompt.text = strings.ToValidUTF8(string(text), "\uFFFD")
 	})
+	c.each(func(place string, p *Phase) {
+		if p.Name == initial {
+			r.problem(join(place, "name"), "%q is the name of the phase that a prompt on the command line makes", initial)
+		}
+	})
 	if problems := append(r.problems, c.Check()...); len(problems) > 0 {
 		sortBy(problems, func(p Problem) int { return p.Line })
 		return c, problems
 	}
 	return c, nil
+}
+
+// initial is the phase of a prompt that is not the configuration's.
+const initial = "(initial)"
+
+// Begin puts a phase before all others, with a prompt that is told as it is.
+func (c *Config) Begin(prompt string) {
+	c.Pre = slices.Insert(slices.Clone(c.Pre), 0, Phase{Name: initial, Prompt: prompt, Template: new(false)})
+	c.doc = document{} // the places have moved
 }
 
 // openTop opens the folder that no prompt may be read outside of: the top of the repository, or the folder itself. It returns the
