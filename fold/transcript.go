@@ -12,7 +12,8 @@ import (
 // its calls in the order of the calls, whenever they arrived; then the next prompt or answer. Deltas and partial blocks
 // are left out: a whole block follows the first, an attempt that was given up made the second; and so is all else that a
 // turn said before a retry. A compaction replaces everything before it. A call that has not ended is given a cancelled end,
-// marked inferred, since no provider takes a call without one; a real end that comes later takes its place.
+// marked inferred, since no provider takes a call without one; a real end that comes later takes its place. A prompt that is
+// sent again because the reply to it failed is said once: the history still waits for the answer.
 type Transcript struct {
 	Agent   string // path of the agent; empty for the top one
 	Session string // only events of this session, if set
@@ -20,6 +21,7 @@ type Transcript struct {
 	parts  []part
 	turn   bool // a turn is open
 	ended  bool // a call of the last part has ended
+	again  bool // the reply failed, and is tried again
 	called map[string]place
 }
 
@@ -53,6 +55,8 @@ func (t *Transcript) Apply(e event.Event) {
 		t.turn = false
 	case "retry":
 		t.void()
+	case "phase.retry":
+		t.again = true
 	}
 	switch b := e.Body.(type) {
 	case event.AgentStarted:
@@ -89,7 +93,9 @@ func (t *Transcript) newPart() *part {
 
 // prompt adds a prompt; one with the id of the prompt just before goes on with its text.
 func (t *Transcript) prompt(b event.Prompt) {
-	if b.Text == "" && len(b.Files) == 0 {
+	again := t.again && t.waits()
+	t.again = false
+	if again || b.Text == "" && len(b.Files) == 0 {
 		return
 	}
 	if n := len(t.parts); n > 0 && b.ID != "" {
@@ -106,6 +112,16 @@ func (t *Transcript) prompt(b event.Prompt) {
 	}
 	p := t.newPart()
 	p.entries = append(p.entries, entry("", b))
+}
+
+// waits says whether the model has not answered what it was told last.
+func (t *Transcript) waits() bool {
+	for _, p := range slices.Backward(t.parts) {
+		if len(p.entries) > 0 {
+			return !p.answer() || len(p.ends) > 0
+		}
+	}
+	return false
 }
 
 // say adds to the model's answer.

@@ -68,6 +68,19 @@ func TestTranscript(t *testing.T) {
 			},
 			want: []step{{"", event.Compacted{Summary: "sum"}}, {"", event.Text{Text: "new"}}},
 		},
+		"tried again": {
+			events: say(event.Prompt{Text: "fix"}, event.TurnStarted{}, event.TurnEnded{}, event.PhaseRetry{}, event.Prompt{Text: "fix"}, event.Text{Text: "done"}),
+			want:   []step{{"", event.Prompt{Text: "fix"}}, {"", event.Text{Text: "done"}}},
+		},
+		"tried again after calls": {
+			events: append(append(say(event.Prompt{Text: "fix"}), onCall("1", event.ToolCalled{Name: "a"}), onCall("1", event.ToolDone{Name: "a"})),
+				say(event.TurnStarted{}, event.TurnEnded{}, event.PhaseRetry{}, event.Prompt{Text: "fix"}, event.Text{Text: "done"})...),
+			want: []step{{"", event.Prompt{Text: "fix"}}, {"1", event.ToolCalled{Name: "a"}}, {"1", event.ToolDone{Name: "a"}}, {"", event.Text{Text: "done"}}},
+		},
+		"tried again after half an answer": {
+			events: say(event.Prompt{Text: "fix"}, event.Text{Text: "half"}, event.PhaseRetry{}, event.Prompt{Text: "fix"}),
+			want:   []step{{"", event.Prompt{Text: "fix"}}, {"", event.Text{Text: "half"}}, {"", event.Prompt{Text: "fix"}}},
+		},
 		"a prompt goes on": {
 			events: say(event.Prompt{ID: "1", Text: "a"}, event.Prompt{ID: "1", Text: "b"}, event.Prompt{ID: "2", Text: "c"}, event.Prompt{Inferred: true}),
 			want:   []step{{"", event.Prompt{ID: "1", Text: "ab"}}, {"", event.Prompt{ID: "2", Text: "c"}}},

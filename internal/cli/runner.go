@@ -174,7 +174,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 		r.line.through(r.filter)
 	}
 	close(r.begun)
-	defer watchReader(r.io.Out, func() { r.stop(left) })()
+	if r.shown == nil {
+		defer watchReader(r.io.Out, func() { r.stop(left) })()
+	}
 	if r.timeout > 0 {
 		var release context.CancelFunc
 		ctx, release = context.WithTimeoutCause(ctx, r.timeout, &outcome.Cause{Outcome: event.Timeout, Reason: fmt.Sprintf("the run took longer than %s", r.timeout)})
