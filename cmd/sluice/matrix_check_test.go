@@ -27,7 +27,7 @@ func (r *run) checkStderr(f fault) {
 			r.Errorf("stderr: %q", line)
 		}
 	}
-	if f.outcome == event.Done {
+	if f.outcome == event.Done || f.reply {
 		if said != "" {
 			r.Errorf("it is done, and complains: %s", said)
 		}
@@ -146,6 +146,11 @@ func (r *run) checkJournal(f fault) []map[string]any {
 	if r.dialect == native && !bytes.HasPrefix(data, r.out) || r.dialect == native && !f.unread && len(data) != len(r.out) {
 		r.Errorf("the journal is not what was shown:\n%s", clipped(data))
 	}
+	events := r.parse(data)
+	if f.reply {
+		r.checkReply(f, events)
+		f.outcome, f.reason = event.Done, ""
+	}
 	var sum fold.Digest
 	if err := fold.Run(journal.Scan(bytes.NewReader(data), fold.Wanted(&sum)), &sum); err != nil {
 		r.Error(err)
@@ -157,11 +162,19 @@ func (r *run) checkJournal(f fault) []map[string]any {
 	if !strings.Contains(s.End.Reason, f.reason) || (f.outcome == event.Done) != (s.End.Reason == "") {
 		r.Errorf("the reason is %q, want something with %q", s.End.Reason, f.reason)
 	}
-	events := r.parse(data)
 	if r.once(events, "kind", "run.done", "run.failed", "run.cancelled"); events[len(events)-1]["kind"] != string(kindOf(f.outcome)) {
 		r.Errorf("the journal ends with %v", events[len(events)-1])
 	}
 	return events
+}
+
+// checkReply: the journal tells how the one reply of a conversation ended.
+func (r *run) checkReply(f fault, events []map[string]any) {
+	r.once(events, "kind", "reply.done", "reply.failed", "reply.cancelled")
+	why, _ := lastOf(events, "kind", "error")["body"].(map[string]any)
+	if text, _ := why["message"].(string); count(events, "reply.failed") != 1 || !strings.Contains(text, f.reason) {
+		r.Errorf("the reply did not fail with %q: %v", f.reason, why)
+	}
 }
 
 func (r *run) lint(d *dialect.Dialect, stream []byte) {

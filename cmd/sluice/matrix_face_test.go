@@ -20,6 +20,7 @@ type mask struct {
 	tools map[string]string           // its names for tools
 	asks  bool                        // its rules let everything pass: what is to be asked about must be said
 	exit  func(fault) int             // its table
+	sees  func(*fault)                // what it makes of a row, if that is not in the table
 
 	words  map[string]string       // of reasons, where it has its own
 	file   bool                    // its stream goes to a file
@@ -28,7 +29,7 @@ type mask struct {
 }
 
 // masks are the faces that rows are played through.
-var masks = []*mask{grokMask, aictrlMask, ensoMask, avenorMask}
+var masks = []*mask{grokMask, aictrlMask, ensoMask, avenorMask, aionrsMask}
 
 // nowhere are the flags that neither a face nor the configuration can say, and why that is so.
 var nowhere = map[string]string{
@@ -111,6 +112,9 @@ func (f fault) seen(m *mask) fault {
 	f.exit = m.exit(f)
 	if theirs, ok := m.words[f.reason]; ok {
 		f.reason = theirs
+	}
+	if m.sees != nil {
+		m.sees(&f)
 	}
 	if turn := m.turns[f.name]; turn != nil {
 		turn(&f)

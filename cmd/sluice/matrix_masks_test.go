@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/sluice-dev/sluice/event"
+import (
+	"fmt"
+
+	"github.com/sluice-dev/sluice/event"
+)
 
 var grokMask = &mask{
 	name: "grok", tools: map[string]string{"read": "read_file"}, asks: true,
@@ -87,3 +91,49 @@ var ensoMask = &mask{
 		"arguments of the wrong type": func(f *fault) { f.after = failsWith("tool.failed", `"cmd" must be a string`) },
 	},
 }
+
+// aionrsMask is a client that sends one message and has nothing more to say.
+var aionrsMask = &mask{
+	name:  "aionrs",
+	tools: map[string]string{"read": "Read", "bash": "Bash", "task": "Spawn"},
+	line: func(r *run, w wishes) []string {
+		w.take("--format")
+		args := []string{"as", "aionrs", "--json-stream"}
+		if w.take("--mode") == "yolo" {
+			args = append(args, "--auto-approve")
+		}
+		args = w.put(args, "--session-id", "--session-id", "--resume", "--resume", "-C", "--workspace", "--max-turns", "--max-turns")
+		if w.prompt != "" {
+			r.says = fmt.Sprintf(`{"type":"message","msg_id":"m1","input":%q}`, w.prompt) + "\n"
+		}
+		r.configured(w)
+		return args
+	},
+	exit: ours,
+	sees: func(f *fault) {
+		switch f.outcome {
+		case event.Done, event.Cancelled:
+		case event.Denied: // it is the client who decides, and what a rule decides is no failure
+			f.exit, f.outcome, f.reason = 0, event.Done, ""
+		case event.Misuse, event.Internal: // which is fatal
+			f.exit = 1
+		default:
+			f.exit, f.reply = 0, true
+		}
+	},
+	cannot: map[string]string{
+		"--max-tool-rounds": "it counts no rounds",
+		"--agent":           "it has no profiles",
+		"--timeout":         "a conversation has no clock",
+		"--stall":           "a conversation has no clock",
+		"no prompt":         "a conversation without a message is one, too",
+	},
+	turns: map[string]func(*fault){
+		"nobody to ask":                clientLeft,
+		"asked in a sub-agent":         clientLeft,
+		"asked in a sub-agent's child": clientLeft,
+	},
+}
+
+// clientLeft is how a call ends that is asked about when the client has gone.
+func clientLeft(f *fault) { f.after = failsWith("tool.cancelled", "the client has gone") }

@@ -47,6 +47,7 @@ type run struct {
 	stream  string // where its mask writes to, if that is its to say; -: stdout
 	narrow  bool   // stdout is a pipe that holds little
 	silent  bool   // stdin is a pipe that nobody writes to, but for who has its mouth
+	says    string // on stdin, before it ends
 
 	cmd   *exec.Cmd
 	mouth *os.File      // the other end of stdin
@@ -163,6 +164,9 @@ func (r *run) start(read func(*run, *os.File) []byte) {
 		}
 		r.cmd.Stdin, r.mouth = in, mouth
 		r.Cleanup(func() { in.Close(); mouth.Close() })
+	}
+	if r.says != "" {
+		r.cmd.Stdin = strings.NewReader(r.says)
 	}
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to us is not one to it
 	r.cmd.WaitDelay = 5 * time.Second

@@ -34,6 +34,7 @@ type fault struct {
 	reason  string // some words of the reason that the end gives; empty: it gives none
 	ends    endings
 
+	reply  bool // only the reply ends so: the conversation that it is part of is done
 	unread bool // stdout is not read to its end, or cannot be written
 	unkept bool // the journal cannot be written
 }
