@@ -24,6 +24,7 @@ type mask struct {
 
 	words  map[string]string       // of reasons, where it has its own
 	file   bool                    // its stream goes to a file
+	aside  bool                    // it has no word for notices: stderr has them
 	cannot map[string]string       // rows, and flags of rows, that it has no word for, and why
 	turns  map[string]func(*fault) // rows that come out in another way, by its document
 }

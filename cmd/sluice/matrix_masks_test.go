@@ -9,7 +9,7 @@ import (
 )
 
 var grokMask = &mask{
-	name: "grok", tools: map[string]string{"read": "read_file"}, asks: true,
+	name: "grok", tools: map[string]string{"read": "read_file"}, asks: true, aside: true,
 	line: func(r *run, w wishes) []string {
 		args := []string{"as", "grok", "--format", "json"}
 		w.take("--format")
@@ -50,7 +50,7 @@ var grokMask = &mask{
 }
 
 var aictrlMask = &mask{
-	name: "aictrl", asks: true, exit: ours,
+	name: "aictrl", asks: true, aside: true, exit: ours,
 	line: func(r *run, w wishes) []string {
 		w.take("--format")
 		w.take("--session-id")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
@@ -66,7 +67,7 @@ GROK_BASE_URL or XAI_API_KEY say so; else of the first provider whose key is set
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := g.fill(&o); err != nil {
+			if err := g.fill(io, &o); err != nil {
 				return err
 			}
 			io.In = nil // it is never part of the prompt
@@ -90,7 +91,7 @@ GROK_BASE_URL or XAI_API_KEY say so; else of the first provider whose key is set
 }
 
 // fill makes a run of the flags, or says what is wrong with them.
-func (g grokFlags) fill(o *runOptions) error {
+func (g grokFlags) fill(io IO, o *runOptions) error {
 	switch g.format {
 	case "text":
 		o.format = "text"
@@ -115,6 +116,13 @@ func (g grokFlags) fill(o *runOptions) error {
 		o.flags.Network = true
 		o.given("network")
 	}
+	if o.format == "grok" {
+		d, err := dialect.Lookup(o.format)
+		if err != nil {
+			return err
+		}
+		o.shown = &aside{stream: dialect.NewWriter(io.Out, d, o.tell), person: grokBoard{noticeboard{io.Err}}}
+	}
 	own := o.key != "" || o.baseURL != ""
 	o.asked = grokNobody
 	o.otherwise = func(p provider.Options) (name, why string) { return grokChoice(p, own) }
@@ -123,6 +131,17 @@ func (g grokFlags) fill(o *runOptions) error {
 		o.given("model")
 	}
 	return nil
+}
+
+// A grokBoard shows a person also what is wrong with a server of tools: in the stream an error is the end.
+type grokBoard struct{ noticeboard }
+
+// Put implements [event.Sink].
+func (g grokBoard) Put(e event.Event) error {
+	if b, ok := e.Body.(event.Error); ok && b.Class == "mcp" {
+		e.Body = event.Notice{Text: b.Message}
+	}
+	return g.noticeboard.Put(e)
 }
 
 // grokModel is the model that somebody named, with its provider. It is empty if nobody did, or in another place.
