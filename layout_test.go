@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},                                           // floor 0
 	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp", "internal/terminal"}, // floor 1
 	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words
-	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control", "internal/loop"}, // floor 2
+	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control", "internal/loop", "internal/guest"}, // floor 2
 	{"internal/cli"},
 	{"cmd/sluice"},
 }

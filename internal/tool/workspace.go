@@ -297,3 +297,6 @@ func plain(err error) error {
 	}
 	return err
 }
+
+// OpenWorkspace opens a folder for somebody who only wants to know where paths lead: see [Workspace.Resolve].
+func OpenWorkspace(dir string) *Workspace { return openWorkspace(dir) }

@@ -1,0 +1,175 @@
+// Package guest lets another agent do the work: its process is ours to start, to steer and to end, and what it says becomes
+// our events.
+//
+//	Command ──inbox──▶ Session ──tongue──▶ stdin ──▶ ┌───────────────┐
+//	                      ▲                          │ the guest, and │
+//	 events ◀──Mender─────┴──tongue◀──lines◀─spool◀──│ what it starts │
+//	   gate ◀── may this call pass? ──▶ answer       └───────────────┘
+//
+// A [Session] is used as one of our own agent is: a message opens a reply, and every reply ends in one reply.* event, whatever
+// becomes of the process. Each line that is read is kept as a foreign event, and what was read from it follows and names it.
+//
+// # What is believed
+//
+// A guest's word that it is done is believed if nothing speaks against it: a process that ends before it said so has failed,
+// whatever its exit code is; one that says so and exits with another code than 0, while nobody stopped it, has failed too. A last line
+// that is cut is no word. What is open when the end comes is closed, and marked inferred.
+//
+// # Order
+//
+// One goroutine reads the lines, one after another, and does all that follows from them. Lines are taken off the pipe by
+// others, so that a reader of ours who is slow does not hold up a program that would lose its end.
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/proc"
+	"github.com/sluice-dev/sluice/internal/tool"
+)
+
+// Config is how a guest is started and under which rules it works.
+type Config struct {
+	Agent     string // claude, acp:COMMAND, or a name that [Names] lists
+	Workspace string // the folder that it works in
+	Model     string // in the guest's own words; empty: its usual one
+	Profile   string // an agent or mode of the guest's own; empty: its usual one
+	Resume    string // the guest's own name of a session that goes on: see [SessionOf]
+	Session   string // in the headers of its events; empty: the source's
+
+	Environ []string // what its environment is made of; nil: ours
+	Env     []string // added to that
+	Group   *proc.Group
+	Gate    *gate.Gate
+	OnAsk   string        // what happens to a question that nobody answers: deny (or empty), fail
+	Answer  time.Duration // how long an answer may take; 0: for ever
+
+	Grace time.Duration // for a guest that was told to stop, and for one that may leave; 0: three seconds
+	Now   func() time.Time
+}
+
+// A Session is one conversation with a guest.
+type Session struct {
+	cfg   Config
+	guest known
+	src   *event.Source
+	space *tool.Workspace
+
+	link    *link // nil: nothing runs
+	tongue  tongue
+	id      string // what the guest calls this conversation
+	history string // to go before the first prompt
+
+	mend    event.Mender
+	of      uint64 // the line that is being read
+	ids     uint64
+	used    map[string]bool  // ids of calls, of all time
+	calls   map[string]*call // by the guest's id
+	asks    map[string]*question
+	answers chan answered
+	over    chan struct{} // Serve has returned: nobody takes answers
+	now     *reply
+	denials int
+	denied  string // why the first of them was
+}
+
+// A tongue is what one kind of guest speaks. It is used by one goroutine.
+type tongue interface {
+	greet()                             // opens the conversation
+	ready() bool                        // the greeting was answered: it can be asked
+	prompt(text string, files []string) // asks
+	line(line []byte)                   // takes a line that was read
+	interrupt()                         // stops what it is at
+	settle(q *question, a gate.Answer)  // answers a question of the guest's
+	drop(q *question)                   // says that nobody will
+	end()                               // there are no more lines
+	tick() (next time.Duration)         // does what had to wait; 0: nothing waits
+}
+
+// Open starts a guest. Nothing is started for a ctx that has ended.
+func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	k, err := parse(cfg.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Group == nil || cfg.Gate == nil {
+		return nil, errors.New("guest: there is no group or no gate")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 3 * time.Second
+	}
+	if cfg.Environ == nil {
+		cfg.Environ = os.Environ()
+	}
+	s := &Session{
+		cfg: cfg, guest: k, src: src, space: tool.OpenWorkspace(cfg.Workspace), id: cfg.Resume, ids: src.Last(),
+		used: map[string]bool{}, calls: map[string]*call{}, asks: map[string]*question{}, answers: make(chan answered), over: make(chan struct{}),
+	}
+	return s, s.start(cfg.Resume)
+}
+
+// start starts the process, and greets it.
+func (s *Session) start(resume string) error {
+	l, err := open(s.cfg.Group, proc.Cmd{
+		Args: s.guest.command(s.cfg, resume), Dir: s.cfg.Workspace, Env: append(environment(s.cfg.Environ), s.cfg.Env...), Pipe: true,
+	})
+	if err != nil {
+		return fmt.Errorf("%s cannot be started: %w", s.guest.name, err)
+	}
+	s.link = l
+	s.tongue = s.guest.speak(s, resume)
+	s.tongue.greet()
+	return nil
+}
+
+// Backend is what the guest is called where backends have names.
+func (s *Session) Backend() string { return s.guest.backend }
+
+// ID is what the guest calls this conversation, empty while it has not said so: a [Config] with it in Resume goes on with it.
+func (s *Session) ID() string { return s.id }
+
+const sessionMark = "the guest's session is "
+
+// learn takes the guest's name for the conversation, and keeps it in the journal.
+func (s *Session) learn(id string) {
+	if id != "" && id != s.id {
+		s.id = id
+		s.tell(event.Event{Body: event.Diag{Text: sessionMark + id, Source: s.guest.name}})
+	}
+}
+
+// SessionOf reads the guest's own name of a session from an event of an earlier run, to go on with it.
+func SessionOf(e event.Event) (id string, ok bool) {
+	d, is := e.Body.(event.Diag)
+	if !is || len(d.Text) <= len(sessionMark) || d.Text[:len(sessionMark)] != sessionMark {
+		return "", false
+	}
+	return d.Text[len(sessionMark):], true
+}
+
+// Recall tells the session what happened in its journal before: no id is used twice.
+func (s *Session) Recall(e event.Event) {
+	if _, ok := e.Body.(event.ToolCalled); ok {
+		s.used[e.Call] = true
+	}
+}
+
+// name makes an id that the journal does not have.
+func (s *Session) name(what string) string {
+	s.ids++
+	return fmt.Sprintf("%s%d", what, s.ids)
+}
+
+func (s *Session) time() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
