@@ -46,7 +46,7 @@ func avenorCommand(io IO) *cobra.Command {
   avenor watch --follow --classify run.ndjson
   avenor digest --classify run.ndjson`,
 			}
-			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io))
+			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io))
 			var words []string
 			for _, c := range root.Commands() {
 				words = append(words, c.Name())

@@ -27,6 +27,7 @@ type Moment struct {
 	Summary   string `json:"summary,omitempty"`    // what is asked
 	Phase     string `json:"phase,omitempty"`      // of an end: failed, timeout or killed
 	Reason    string `json:"reason,omitempty"`     // of an end, if one is known
+	Output    string `json:"-"`                    // what the agent said in its last reply, once it is over
 }
 
 // Plain says it in one line, for a shell script.
@@ -101,6 +102,9 @@ func Await(ctx context.Context, path, run, until string, passed func(Moment)) (M
 		}
 		s = now
 		if m, over := s.moment(); over {
+			if m.Output, err = c.Result(ctx, s.RuntimeID); err != nil {
+				m.Output = left(s).Output
+			}
 			return m, nil
 		}
 		for _, q := range s.Permissions {
@@ -158,11 +162,12 @@ func answered(stop string) bool {
 // left is how a run ended whose process is gone: its journal says it, or nobody could.
 func left(s Status) Moment {
 	v := view{path: s.Journal}
-	now, _, err := v.now()
+	now, said, err := v.now()
+	m := Moment{Event: "end", RuntimeID: s.RuntimeID, Phase: "killed", Reason: "its process is gone"}
 	if err == nil && now.Outcome != "" {
 		s.State, s.Outcome = "ended", now.Outcome
-		m, _ := s.moment()
-		return m
+		m, _ = s.moment()
 	}
-	return Moment{Event: "end", RuntimeID: s.RuntimeID, Phase: "killed", Reason: "its process is gone"}
+	m.Output = said
+	return m
 }
