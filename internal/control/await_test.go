@@ -95,16 +95,12 @@ func TestAwaitGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Add(p)
-		done := await(t, s, UntilDone, nil)
-		for served := false; !served; { // until it is there
-			s.mu.Lock()
-			for g := range s.guests {
-				g.mu.Lock()
-				served = served || len(g.feeds) > 0
-				g.mu.Unlock()
-			}
-			s.mu.Unlock()
-		}
+		there := make(chan struct{})
+		done := await(t, s, UntilDone, func(Moment) { close(there) })
+		answers := p.ask(within(t), "q1")
+		<-there
+		_ = p.gate.Answer("q1", gate.Answer{})
+		allowed(t, answers, false)
 		want := "END killed r1 its process is gone"
 		if ended {
 			p.end(event.RunDone{Outcome: event.Done})
