@@ -4,7 +4,7 @@ package main
 
 import (
 	"encoding/base64"
-	"os"
+	"maps"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +17,23 @@ const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfD
 const sleeper = `{call: {tool: Bash, input: {command: "stray one; echo begun; sleep 60"}}}`
 
 // aionrsScenarios are what a client may go through. Each ends the conversation, and with it comes everything that must hold of all.
-var aionrsScenarios = map[string]func(*testing.T){
+var aionrsScenarios = func() map[string]func(*testing.T) {
+	all := maps.Clone(aionrsTalks)
+	maps.Copy(all, aionrsCalls)
+	return all
+}()
+
+func TestAionrsScenarios(t *testing.T) {
+	for name, play := range aionrsScenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t)
+		})
+	}
+}
+
+// aionrsTalks are about messages, commands and ends.
+var aionrsTalks = map[string]func(*testing.T){
 	"hello": func(t *testing.T) {
 		a := newTalk(t, `{usage: {input: 1500, output: 300, reasoning: 20, cache_read: 800, cache_write: 200}, steps: [{text: "Hi! How can I help?", chunk: 4}]}`, "--session-id", "s-hello").open()
 		ready := a.told[0]
@@ -57,160 +73,6 @@ var aionrsScenarios = map[string]func(*testing.T){
 		a.reply("m2", "what was it?")
 		a.model("remember PLUM")
 		a.model("One.")
-		a.close(0)
-	},
-	"approve once": func(t *testing.T) {
-		call := `{text: "I'll create it.", call: {id: t1, tool: Write, input: {file_path: hello.rs, content: "fn main() {}\n"}}}`
-		a := newTalk(t, `steps: [`+call+`, {text: Created.}, {call: {id: t2, tool: Write, input: {file_path: b.rs, content: b}}}, {text: Again.}]`).open()
-		a.message("m2", "Create a hello.rs file")
-		q := a.expect("stream_start", "text_delta", "tool_request")
-		if got := keys(q) + ": " + keys(q["tool"]); got != "call_id msg_id tool type: args category description name" {
-			t.Error(got)
-		}
-		a.wants(q, "msg_id", "m2")
-		a.wants(q, "call_id", "t1")
-		a.wants(q, "tool.name", "Write")
-		a.wants(q, "tool.category", "edit")
-		a.wants(q, "tool.args.file_path", "hello.rs")
-		a.wants(q, "tool.args.content", "fn main() {}\n")
-		a.wants(q, "tool.description", "Write to hello.rs")
-		if exists(a.path("work/hello.rs")) {
-			t.Error("it did not wait")
-		}
-		a.approve("t1", "once")
-		running := a.expect("tool_running")
-		if got := keys(running); got != "call_id msg_id tool_name type" {
-			t.Error(got)
-		}
-		a.wants(running, "tool_name", "Write")
-		result := a.expect("tool_result")
-		if got := keys(result); got != "call_id metadata msg_id output output_type status tool_name type" {
-			t.Error(got)
-		}
-		a.wants(result, "call_id", "t1")
-		a.wants(result, "status", "success")
-		a.wants(result, "tool_name", "Write")
-		a.expect("text_delta", "stream_end")
-		if data, err := os.ReadFile(a.path("work/hello.rs")); err != nil || string(data) != "fn main() {}\n" {
-			t.Errorf("%q, %v", data, err)
-		}
-		a.message("m3", "another") // once was for that call alone
-		a.expect("stream_start", "tool_request")
-		a.approve("t2", "once")
-		a.expect("tool_running", "tool_result", "text_delta", "stream_end")
-		a.close(0)
-	},
-	"approve always": func(t *testing.T) {
-		a := newTalk(t, `steps: [{call: {id: t1, tool: Write, input: {file_path: a, content: a}}}, {calls: [{id: t2, tool: Edit, input: {file_path: a, old_string: a, new_string: b}},
-			{id: t3, tool: Bash, input: {command: "true"}}]}, {text: Done.}]`).open()
-		a.message("m1", "go")
-		a.expect("stream_start", "tool_request")
-		a.approve("t1", "always")
-		a.expect("tool_running", "tool_result")
-		q := a.expect("tool_request") // the shell is of another category
-		a.wants(q, "call_id", "t3")
-		a.wants(q, "tool.category", "exec")
-		a.deny("t3", "no")
-		a.until("stream_end")
-		if got := of(a.told, "tool_request"); len(got) != 2 {
-			t.Errorf("%d requests: %s", len(got), a.types())
-		}
-		a.close(0)
-	},
-	"deny": func(t *testing.T) {
-		a := newTalk(t, `steps: [{call: {id: t1, tool: Write, input: {file_path: a, content: a}}}, {text: Then not.}, {call: {id: t2, tool: Bash, input: {command: "true"}}}, {text: Well.}]`).open()
-		a.message("m1", "go")
-		a.expect("stream_start", "tool_request")
-		a.deny("t1", "Not allowed to write this file")
-		l := a.expect("tool_cancelled")
-		if got := keys(l); got != "call_id msg_id reason type" {
-			t.Error(got)
-		}
-		a.wants(l, "call_id", "t1")
-		a.wants(l, "reason", "Not allowed to write this file")
-		a.expect("text_delta", "stream_end")
-		a.model("Not allowed to write this file")
-		a.message("m2", "go")
-		a.expect("stream_start", "tool_request")
-		a.send(line{"type": "tool_deny", "call_id": "t2"})
-		a.wants(a.expect("tool_cancelled"), "reason", "User denied")
-		a.until("stream_end")
-		if exists(a.path("work/a")) {
-			t.Error("it was written all the same")
-		}
-		a.close(0)
-	},
-	"exec confirm": func(t *testing.T) {
-		a := newTalk(t, `steps: [{call: {id: t1, tool: Bash, input: {command: "echo marker-77"}}}, {text: Done.}, {call: {id: t2, tool: Bash, input: {command: "exit 3"}}}, {text: So.}]`).open()
-		a.message("m1", "go")
-		q := a.expect("stream_start", "tool_request")
-		a.wants(q, "tool.name", "Bash")
-		a.wants(q, "tool.category", "exec")
-		a.wants(q, "tool.args.command", "echo marker-77")
-		a.wants(q, "tool.description", "Execute: echo marker-77")
-		a.approve("t1", "once")
-		r := a.expect("tool_running", "tool_result")
-		a.wants(r, "status", "success")
-		a.wants(r, "output_type", "text")
-		a.wants(r, "output", "marker-77\n")
-		a.expect("text_delta", "stream_end")
-		a.message("m2", "fail")
-		a.expect("stream_start", "tool_request")
-		a.approve("t2", "once")
-		a.wants(a.expect("tool_running", "tool_result"), "status", "error")
-		a.until("stream_end")
-		a.close(0)
-	},
-	"edit diff": func(t *testing.T) {
-		a := newTalk(t, `steps: [{call: {id: t1, tool: Edit, input: {file_path: main.rs, old_string: old line, new_string: new line}}}, {text: Done.}]`)
-		a.write("work/main.rs", "old line\n")
-		a.open().message("m1", "go")
-		q := a.expect("stream_start", "tool_request")
-		a.wants(q, "tool.name", "Edit")
-		a.wants(q, "tool.category", "edit")
-		a.wants(q, "tool.description", "Edit main.rs")
-		a.approve("t1", "once")
-		r := a.expect("tool_running", "tool_result")
-		a.wants(r, "output_type", "diff")
-		a.wants(r, "metadata.file_path", "main.rs")
-		a.wants(r, "output", "--- a/main.rs\n+++ b/main.rs\n@@ -1 +1 @@\n-old line\n+new line\n")
-		a.until("stream_end")
-		a.close(0)
-	},
-	"read an image": func(t *testing.T) {
-		a := newTalk(t, `steps: [{call: {id: t1, tool: Read, input: {file_path: p.png}}}, {text: A pixel.}]`, "--auto-approve")
-		data, _ := base64.StdEncoding.DecodeString(pixel)
-		a.write("work/p.png", string(data))
-		a.open().message("m1", "look")
-		r := a.expect("stream_start", "tool_running", "tool_result")
-		a.wants(r, "output_type", "image")
-		a.wants(r, "output", pixel)
-		a.wants(r, "metadata.file_path", "p.png")
-		a.wants(r, "metadata.mime", "image/png")
-		a.until("stream_end")
-		a.model(pixel)
-		a.close(0)
-	},
-	"parallel tools, answered out of order": func(t *testing.T) {
-		a := newTalk(t, `steps: [{calls: [{id: t1, tool: Read, input: {file_path: a}}, {id: t2, tool: Glob, input: {pattern: "*"}}, {id: t3, tool: Grep, input: {pattern: alpha}}]}, {text: Done.}]`)
-		a.write("work/a", "alpha\n")
-		a.open().message("m1", "go")
-		a.expect("stream_start")
-		for _, want := range []struct{ id, name, about string }{{"t1", "Read", "Read a"}, {"t2", "Glob", "Search for *"}, {"t3", "Grep", "Grep alpha"}} {
-			q := a.expect("tool_request") // all stand at once
-			a.wants(q, "call_id", want.id)
-			a.wants(q, "tool.name", want.name)
-			a.wants(q, "tool.category", "info")
-			a.wants(q, "tool.description", want.about)
-		}
-		a.approve("t3", "once")
-		a.wants(a.expect("tool_running"), "call_id", "t3")
-		a.wants(a.expect("tool_result"), "output", "a:1:alpha\n")
-		a.deny("t1", "not that one")
-		a.wants(a.expect("tool_cancelled"), "call_id", "t1")
-		a.approve("t2", "once")
-		a.wants(a.expect("tool_running"), "call_id", "t2")
-		a.expect("tool_result", "text_delta", "stream_end")
 		a.close(0)
 	},
 	"stop while streaming": func(t *testing.T) {
@@ -348,7 +210,6 @@ var aionrsScenarios = map[string]func(*testing.T){
 		a.expect("stream_end")
 		a.reply("m4", "again")
 		a.close(0)
-		a.mind.refused = nil
 	},
 	"malformed and unknown commands": func(t *testing.T) {
 		a := newTalk(t, "").open()
@@ -550,6 +411,24 @@ var aionrsScenarios = map[string]func(*testing.T){
 		a.wants(a.spawn().expect("ready"), "capabilities.mcp", true)
 		a.term()
 	},
+	"killed with a question open, and resumed": func(t *testing.T) {
+		a := newTalk(t, `steps: [{calls: [{id: t1, tool: Bash, input: {command: "true"}}, {id: t2, tool: Read, input: {file_path: a}}]}, {text: Better now.}]`, "--session-id", "s").open()
+		a.message("m1", "go")
+		a.expect("stream_start", "tool_request", "tool_request")
+		if err := a.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		a.wait()
+		b := a.again("--resume", "s").open()
+		stream := b.reply("m2", "go on")
+		b.wants(of(stream, "text_delta")[0], "text", "Better now.")
+		for _, id := range []string{"t1", "t2"} {
+			if got := strings.Count(b.sent(), `"tool_use_id":"`+id+`"`); got != 1 {
+				t.Errorf("%s has %d results", id, got)
+			}
+		}
+		b.close(0) // and nothing was refused
+	},
 	"SIGTERM, twice": func(t *testing.T) {
 		a := newTalk(t, `steps: [`+sleeper+`]`, "--auto-approve").open()
 		a.message("m1", "go")
@@ -559,13 +438,4 @@ var aionrsScenarios = map[string]func(*testing.T){
 		a.signal(syscall.SIGTERM) // who insists is not kept waiting
 		a.finish(143)
 	},
-}
-
-func TestAionrsScenarios(t *testing.T) {
-	for name, play := range aionrsScenarios {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			play(t)
-		})
-	}
 }

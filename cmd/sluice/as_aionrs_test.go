@@ -57,6 +57,7 @@ func newTalk(t *testing.T, text string, args ...string) *talk {
 		t.Fatalf("%v in %s", err, text)
 	}
 	server := httptest.NewServer(modelserver.New(s, modelserver.Options{
+		AccessKey: "AKID", SecretKey: "SECRET",
 		Record: func(q modelserver.Recorded) {
 			a.mind.Lock()
 			defer a.mind.Unlock()
