@@ -123,7 +123,7 @@ func (s *Session) spawn(ctx context.Context, title, prompt string, role Role) to
 func (s *Session) Play(ctx context.Context, title, prompt string, role Role) (string, outcome.Verdict) {
 	r, v := s.play(ctx, title, prompt, role, nil)
 	r.mu.Lock()
-	v.Usage, v.Cost = r.usage, r.cost
+	v.Usage, v.Cost, v.Denials, v.Denied = r.usage, r.cost, r.denials, r.denied
 	r.mu.Unlock()
 	return r.answerText(), v
 }

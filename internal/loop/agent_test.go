@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,12 +41,14 @@ func newTroupe(t *testing.T, script string) *troupe {
 	tr.src = event.NewSource("run", 0, &tr.stage, nil, time.Now)
 	tr.src.Emit(event.Event{Body: event.RunStarted{Format: event.Format, Backend: "sluice"}})
 	tr.common = agent.NewCommon(tr.src.Last())
-	n := 0
+	var n atomic.Int32
 	tr.config = agent.Config{
-		Open:     func(context.Context) (provider.Model, error) { return provider.Open(provider.Options{Model: "script/" + file}) },
+		Open: func(context.Context) (provider.Model, error) {
+			return provider.Open(provider.Options{Model: "script/" + file})
+		},
 		Provider: "script", Model: "scripted", Common: tr.common, Depth: 1, Now: time.Now,
 		Tools: tool.Builtin(tool.Options{Workspace: tr.dir, Spill: t.TempDir()}).Tools(),
-		Gate:  gate.New(gate.Policy{Mode: gate.ModeYolo}), NewSession: func() string { n++; return fmt.Sprint("child", n) },
+		Gate:  gate.New(gate.Policy{Mode: gate.ModeYolo}), NewSession: func() string { return fmt.Sprint("child", n.Add(1)) },
 	}
 	return tr
 }
