@@ -93,7 +93,7 @@ func TestACPOptionsAreTheGuests(t *testing.T) {
 func TestACPFiveQuestions(t *testing.T) {
 	p := invite(t, Config{Agent: "acp:"}, nil, gate.AnswererFunc(func(event.GateAsked, func(gate.Answer) error) {}))
 	p.inbox <- event.Message{Text: "five"}
-	p.await(func(event.Event) bool { return strings.Count(p.told("gate.asked"), "gate.asked") == 5 })
+	p.awaitAll("gate.asked", 5)
 	for i, q := range p.gate.Open() {
 		if err := p.gate.Answer(q.Request, gate.Answer{Allow: i != 3, Reason: "no", By: event.ByControl}); err != nil {
 			t.Error(err)
@@ -161,7 +161,7 @@ func TestACPIdsStayUnique(t *testing.T) {
 	p.s.Recall(event.Event{Header: event.Header{Call: "item_0"}, Body: event.ToolCalled{}})
 	p.say("again", "again")
 	var ids []string
-	for _, e := range p.events {
+	for _, e := range p.journal() {
 		if e.Kind == "tool.called" || e.Kind == "tool.done" {
 			ids = append(ids, e.Call)
 		}
@@ -222,7 +222,7 @@ func TestACPRecorded(t *testing.T) {
 			if v.Outcome != event.Done || !strings.HasSuffix(p.told("text"), "text(Done. This is the final answer from the mock model.)") {
 				t.Errorf("%+v: %s", v, p.told("text"))
 			}
-			for _, e := range p.events {
+			for _, e := range p.journal() {
 				if b, ok := e.Body.(event.ToolCalled); ok && strings.HasPrefix(name, "claude") && !strings.Contains(string(b.Input), `"`) {
 					t.Errorf("%s is told without its input: %s", e.Call, b.Input)
 				}

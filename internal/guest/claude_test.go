@@ -30,7 +30,7 @@ func TestClaudeFollowUps(t *testing.T) {
 	p.say("hello", "who", "hello")
 	p.want("replies", p.told("reply.done", "reply.failed"), "reply.done(end_turn) reply.done(end_turn) reply.done(end_turn)")
 	cost := 0.0
-	for _, e := range p.events {
+	for _, e := range p.journal() {
 		if r, ok := event.AsReplyEnd(e.Body); ok && r.Cost.Total != nil {
 			cost += *r.Cost.Total
 		}
@@ -105,14 +105,14 @@ func TestClaudeOnAskFail(t *testing.T) {
 func TestClaudeFiveQuestions(t *testing.T) {
 	p := invite(t, Config{Agent: "claude"}, nil, gate.AnswererFunc(func(event.GateAsked, func(gate.Answer) error) {}))
 	p.inbox <- event.Message{Text: "five"}
-	p.await(func(event.Event) bool { return strings.Count(p.told("gate.asked"), "gate.asked") == 5 })
+	p.awaitAll("gate.asked", 5)
 	open := p.gate.Open()
 	if len(open) != 5 {
 		t.Fatalf("%d are open", len(open))
 	}
 	for i := 4; i >= 0; i-- {
 		if i == 2 { // through the inbox, by the call
-			for _, e := range p.events {
+			for _, e := range p.journal() {
 				if a, ok := e.Body.(event.GateAsked); ok && a.Request == open[i].Request {
 					p.inbox <- event.Deny{Call: e.Call, Reason: "not this"}
 				}
@@ -213,7 +213,7 @@ func TestClaudeMakesNoise(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	var noise []string
-	for _, e := range p.events {
+	for _, e := range p.journal() {
 		if d, ok := e.Body.(event.Diag); ok {
 			noise = append(noise, d.Source+": "+d.Text)
 		}
@@ -242,7 +242,7 @@ func TestClaudeSubAgents(t *testing.T) {
 	}
 	p.want("events", p.told("agent.started", "gate.allowed", "tool.done", "agent.ended", "text", "reply.done"),
 		"agent.started tool.done text(It works on it.) gate.allowed(rule) tool.done agent.ended text(It is done.) reply.done(end_turn)")
-	for _, e := range p.events {
+	for _, e := range p.journal() {
 		if e.Kind == "gate.allowed" && e.Agent != "t1" {
 			t.Errorf("the question is of %q", e.Agent)
 		}

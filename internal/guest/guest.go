@@ -42,6 +42,11 @@ type Config struct {
 	Profile   string // an agent or mode of the guest's own; empty: its usual one
 	Resume    string // the guest's own name of a session that goes on: see [SessionOf]
 	Session   string // in the headers of its events; empty: the source's
+	Label     string // a person's name for the run, where the guest takes one
+	Terminal  string // of a guest on one: pty (or empty), tmux
+	Temp      string // folder for what lives as long as the session; empty: the system's
+
+	terminalID string // name of a session on a terminal, which we choose
 
 	Environ []string // what its environment is made of; nil: ours
 	Env     []string // added to that
@@ -122,9 +127,15 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 
 // start starts the process, and greets it.
 func (s *Session) start(resume string) error {
-	l, err := open(s.cfg.Group, proc.Cmd{
-		Args: s.guest.command(s.cfg, resume), Dir: s.cfg.Workspace, Env: append(environment(s.cfg.Environ), s.cfg.Env...), Pipe: true,
-	})
+	env := append(environment(s.cfg.Environ), s.cfg.Env...)
+	var l *link
+	var err error
+	if s.guest.terminal {
+		s.cfg.terminalID = newID()
+		l, err = openTUI(s, env, resume)
+	} else {
+		l, err = open(s.cfg.Group, proc.Cmd{Args: s.guest.command(s.cfg, resume), Dir: s.cfg.Workspace, Env: env, Pipe: true})
+	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be started: %w", s.guest.name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sluice-dev/sluice/internal/proc"
+	"github.com/sluice-dev/sluice/internal/terminal"
 )
 
 // Bounds of what is held of a guest.
@@ -22,37 +23,47 @@ type word struct {
 	noise bool       // from stderr
 	torn  bool       // the line was cut, by its end or by its length
 	exit  *proc.Exit // instead of a line: it is over
+
+	screen *string // instead of a line: what a terminal shows now
 }
 
 // A link is a running process and the lines between us.
 type link struct {
-	process *proc.Process
-	words   chan word // in order; the last one is the exit
-	spool   spool
-	post    post
-	over    chan struct{} // nobody listens any more
-	hung    sync.Once
+	kill  func()            // ends it, and all that it started
+	on    terminal.Terminal // that it is on, if it is
+	words chan word         // in order; the last one is the exit
+	spool spool
+	post  post
+	over  chan struct{} // nobody listens any more
+	hung  sync.Once
 }
 
-func open(g *proc.Group, c proc.Cmd) (*link, error) {
+func newLink() *link {
 	l := &link{words: make(chan word), over: make(chan struct{})}
 	l.spool.more = sync.NewCond(&l.spool.mu)
 	l.post.more = sync.NewCond(&l.post.mu)
+	return l
+}
+
+// open starts a process that is spoken to by lines.
+func open(g *proc.Group, c proc.Cmd) (*link, error) {
+	l := newLink()
 	out, noise := &splitter{to: &l.spool}, &splitter{to: &l.spool, noise: true}
 	c.Stdout, c.Stderr = out, noise
-	var err error
-	if l.process, err = g.Start(c); err != nil {
+	p, err := g.Start(c)
+	if err != nil {
 		return nil, err
 	}
+	l.kill = p.Kill
 	go func() {
-		exit := l.process.Wait()
+		exit := p.Wait()
 		out.flush()
 		noise.flush()
 		l.spool.put(word{exit: &exit})
 		l.post.close()
 	}()
 	go l.listen()
-	go l.post.deliver(l.process)
+	go l.post.deliver(p)
 	return l, nil
 }
 

@@ -27,7 +27,7 @@ import (
 // the first word of the prompt.
 const playVar = "GUEST_TEST_PLAY"
 
-var plays = map[string]func(){"claude": playClaude, "acp": playACP}
+var plays = map[string]func(){"claude": playClaude, "acp": playACP, "tui": playTerminal}
 
 func TestMain(m *testing.M) {
 	if play := plays[os.Getenv(playVar)]; play != nil {
@@ -120,7 +120,8 @@ func invite(t *testing.T, cfg Config, rules []event.Rule, who ...gate.Answerer) 
 	p := &party{t: t, group: &proc.Group{}, inbox: make(chan event.Command, 10), done: make(chan outcome.Verdict, 1), seen: make(chan struct{})}
 	p.gate = gate.New(gate.Policy{Rules: rules}, who...)
 	p.src = event.NewSource("ses_test", 0, p, nil, time.Now)
-	p.src.Emit(event.Event{Body: event.RunStarted{Format: event.Format, Program: "sluice", Cwd: "/w"}})
+	backend := map[string]string{"claude-tui": "claude", "claude-channel": "claude-channel"}[cfg.Agent]
+	p.src.Emit(event.Event{Body: event.RunStarted{Format: event.Format, Program: "sluice", Cwd: "/w", Backend: backend}})
 	if cfg.Workspace == "" {
 		cfg.Workspace = t.TempDir()
 	}
@@ -147,8 +148,11 @@ func invite(t *testing.T, cfg Config, rules []event.Rule, who ...gate.Answerer) 
 }
 
 func role(agent string) string {
-	if agent == "claude" {
+	switch agent {
+	case "claude":
 		return "claude"
+	case "claude-tui", "claude-channel":
+		return "tui"
 	}
 	return "acp"
 }
@@ -161,14 +165,14 @@ func standIn(t *testing.T, agent string) string {
 	}
 	dir := t.TempDir()
 	name := "standin"
-	if agent == "claude" {
+	if strings.HasPrefix(agent, "claude") {
 		name = "claude"
 	}
 	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if agent == "claude" {
+	if strings.HasPrefix(agent, "claude") {
 		return agent
 	}
 	return "acp:" + filepath.Join(dir, name)
@@ -223,12 +227,33 @@ func (p *party) await(f func(event.Event) bool) event.Event {
 	}
 }
 
+// awaitAll waits until there are n events of a kind.
+func (p *party) awaitAll(k event.Kind, n int) {
+	p.t.Helper()
+	left := n
+	seen := map[uint64]bool{}
+	p.await(func(e event.Event) bool {
+		if e.Kind == k && !seen[e.Seq] {
+			seen[e.Seq] = true
+			left--
+		}
+		return left == 0
+	})
+}
+
+// journal is what is written so far.
+func (p *party) journal() []event.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events)
+}
+
 func kind(k event.Kind) func(event.Event) bool {
 	return func(e event.Event) bool { return e.Kind == k }
 }
 
 func (p *party) dump() {
-	for _, e := range p.events {
+	for _, e := range p.journal() {
 		line := string(event.Append(nil, e))
 		p.t.Log(line[:min(len(line), 400)])
 	}
@@ -262,7 +287,7 @@ func (p *party) check() {
 // told is the journal in short: kinds, with what is worth knowing, foreign lines and noise left out.
 func (p *party) told(kinds ...event.Kind) string {
 	var list []string
-	for _, e := range p.events {
+	for _, e := range p.journal() {
 		if len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 			continue
 		}
@@ -274,6 +299,8 @@ func (p *party) told(kinds ...event.Kind) string {
 			}
 		case event.Text:
 			word += fmt.Sprintf("(%s)", b.Text)
+		case event.Status:
+			word += fmt.Sprintf("(%s %s)", b.Phase, b.Source)
 		case event.Custom:
 			word += fmt.Sprintf("(%s)", b.Name)
 		case event.GateDenied:

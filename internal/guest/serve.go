@@ -73,7 +73,10 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome
 		case <-tick.C:
 		case <-limit:
 			s.now.limit = nil
-			go s.link.process.Kill()
+			if h := s.now.halted; h != nil && h.Stop == "cancelled" && s.link.on != nil {
+				h.Stop = "cancelled_forced"
+			}
+			go s.link.kill()
 		case <-ended:
 			ended = nil
 			s.halt(outcome.Ended(ctx))
@@ -239,7 +242,7 @@ func (s *Session) verdict(r *reply) outcome.Verdict {
 // exited takes the end of the process.
 func (s *Session) exited(how string, good bool) {
 	s.tongue.end()
-	s.link.process.Kill() // what it left behind
+	s.link.kill() // what it left behind
 	s.link.close()
 	s.link = nil
 	r := s.now
@@ -268,6 +271,9 @@ func (s *Session) leave() {
 		return
 	}
 	s.link.hangUp()
+	if s.link.on != nil { // nobody tells a terminal that it is over
+		go s.link.kill()
+	}
 	limit := time.After(s.cfg.Grace)
 	for s.link != nil {
 		select {
@@ -276,7 +282,7 @@ func (s *Session) leave() {
 		case a := <-s.answers:
 			s.answered(a)
 		case <-limit:
-			go s.link.process.Kill()
+			go s.link.kill()
 		}
 	}
 }

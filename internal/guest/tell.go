@@ -17,6 +17,7 @@ type call struct {
 	agent  string
 	input  event.Raw
 	class  event.Class
+	order  int    // which of the reply's calls it is
 	judged bool   // the gate has decided about it
 	denied string // why it was denied
 	ended  bool
@@ -28,6 +29,10 @@ func (s *Session) hear(w word) {
 	switch {
 	case w.exit != nil:
 		s.exited(w.exit.String(), w.exit.Err == nil && w.exit.Signal == "" && w.exit.Code == 0)
+	case w.screen != nil:
+		if t, ok := s.tongue.(interface{ screen(string) }); ok {
+			t.screen(*w.screen)
+		}
 	case w.noise:
 		s.noise(w.line, "stderr")
 	case len(w.line) == 0:
@@ -185,7 +190,7 @@ func (s *Session) enter(theirs string, b event.ToolCalled) *call {
 		id = fmt.Sprintf("%s-%d", theirs, n)
 	}
 	s.used[id] = true
-	c := &call{id: id, number: len(s.calls), name: b.Name, input: b.Input, class: b.Class}
+	c := &call{id: id, number: len(s.calls), name: b.Name, input: b.Input, class: b.Class, order: len(s.calls)}
 	s.calls[theirs] = c
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sluice-dev/sluice/internal/proc"
@@ -42,6 +43,11 @@ func OpenTmux(o Options) (Terminal, error) {
 		t.Close()
 		return nil, fmt.Errorf("tmux: %w", err)
 	}
+	said, err := t.ask(nil, "display-message", "-p", "-t", "guest", "#{pane_pid}")
+	if t.pid, _ = strconv.Atoi(strings.TrimSpace(said)); err != nil || t.pid <= 1 {
+		t.Close()
+		return nil, errors.New("tmux: the program did not start")
+	}
 	if err := t.follow(); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("tmux: %w", err)
@@ -60,6 +66,7 @@ type tmux struct {
 	exited  chan struct{}
 	once    sync.Once
 	exit    proc.Exit
+	pid     int // of the program
 	busy    sync.WaitGroup
 
 	client *proc.Process // is told when the pane changes
@@ -215,5 +222,26 @@ func (t *tmux) Close() {
 		t.client.Kill()
 	}
 	t.busy.Wait()
+	t.bury()
 	os.RemoveAll(t.dir)
+}
+
+// bury waits until the program is gone: the server that it belonged to is. One that does not go is killed, with its session.
+func (t *tmux) bury() {
+	if t.pid <= 1 {
+		return
+	}
+	for range 50 {
+		if syscall.Kill(-t.pid, 0) != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = syscall.Kill(-t.pid, syscall.SIGKILL) // it went at the last moment
+	for range 100 {
+		if syscall.Kill(-t.pid, 0) != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
