@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluice-dev/sluice/journal"
 )
 
@@ -140,7 +138,7 @@ func TestAvenorStoppedBetweenAttempts(t *testing.T) {
 	}
 }
 
-// A question that is open when the run is stopped is answered before its end.
+// A run that is stopped in a tool leaves nothing behind: no process, no call and no question without an end.
 func TestAvenorSignalsInATool(t *testing.T) {
 	for signal, exit := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -240,18 +238,18 @@ func TestAvenorPipe(t *testing.T) {
 
 // A file that cannot be written ends the run: there is nothing to be read, but the sentinel and the journal say so.
 func TestAvenorFileCannotBeWritten(t *testing.T) {
-	for file, exit := range map[string]int{"/dev/full": 1, "no/such/folder/events": 1, ".": 1} {
+	for _, file := range []string{"/dev/full", "no/such/folder/events", "."} {
 		t.Run(strings.ReplaceAll(file, "/", "_"), func(t *testing.T) {
 			t.Parallel()
-			if !exists("/dev/full") {
-				t.Skip("there is no /dev/full here")
+			if file == "/dev/full" && !exists(file) {
+				t.Skip("this system has none")
 			}
 			a := newAvenor(t, "")
 			a.args[slices.Index(a.args, "--on-event")+1] = file
 			a.start(nil)
 			a.wait()
 			a.checkSentinel()
-			if said := a.errs.String(); a.exit != exit || len(a.out) > 0 || !strings.Contains(said, file) && !strings.Contains(said, "no space left") {
+			if said := a.errs.String(); a.exit != 1 || len(a.out) > 0 || !strings.Contains(said, file) && !strings.Contains(said, "no space left") {
 				t.Errorf("exit %d, stdout %q, stderr %q", a.exit, a.out, said)
 			}
 			if list, _ := filepath.Glob(a.path("state/sluice/sessions/*/journal.ndjson")); len(list) == 1 {
@@ -282,13 +280,13 @@ func TestAvenorResume(t *testing.T) {
 	if string(b.out) != "Two.\n" || len(b.only("tool.call")) != 1 {
 		t.Errorf("it said %q", b.out)
 	}
-	if diff := cmp.Diff(false, b.only("tool.call")[0]["toolCallId"] == a.only("tool.call")[0]["toolCallId"]); diff != "" {
+	if b.only("tool.call")[0]["toolCallId"] == a.only("tool.call")[0]["toolCallId"] {
 		t.Error("two calls of a session have one id")
 	}
 	b.oneTimeline()
 }
 
-// A tool that panics and a reader of stdout who left do not take the end with them.
+// Whoever reads stdout may leave: the run goes on, and says nothing of it.
 func TestAvenorStdoutIsNotTheStream(t *testing.T) {
 	t.Parallel()
 	a := newAvenor(t, "")
