@@ -46,9 +46,24 @@ type grokEncoder struct {
 	texts   []event.Event  // of this step, not yet told
 	ids     map[string]int // how often an id was used in this step
 	calls   []*grokCall    // of this step, in the order they were called, not yet told
+	below   grokSpent      // by sub-agents that this step's calls started
 	last    string         // why the last step finished
 	failed  bool           // the reply failed
 	message string         // of the last error
+}
+
+// grokSpent is what was used and paid. Who totals up the steps of a run wants to have it all.
+type grokSpent struct {
+	usage    event.Usage
+	cost     event.Cost
+	unpriced bool // a part of it has no price that is known
+}
+
+func (s *grokSpent) add(b event.TurnEnded) {
+	s.usage = s.usage.Add(b.Usage)
+	s.cost = s.cost.Add(b.Cost)
+	_, priced := b.Cost.Sum()
+	s.unpriced = s.unpriced || !priced && b.Usage != (event.Usage{})
 }
 
 type grokCall struct {
@@ -99,6 +114,9 @@ type grokUsage struct {
 
 func (g *grokEncoder) Encode(dst []byte, e event.Event) []byte {
 	if !e.Top() {
+		if b, ok := e.Body.(event.TurnEnded); ok && g.turn.open {
+			g.below.add(b)
+		}
 		return dst
 	}
 	g.session = first(g.session, e.Session)
@@ -281,14 +299,21 @@ func (g *grokEncoder) finish(dst []byte, e event.Event) []byte {
 		g.opt.lose(at, "finish", Approximated, "a step that wants tools has calls, and nobody told any")
 	}
 	g.last = l.FinishReason
-	in, known := ended.Usage.InputAll()
-	out, also := ended.Usage.OutputAll()
+	if g.below != (grokSpent{}) {
+		for _, field := range []string{"usage.input", "usage.output", "cost.total"} {
+			g.opt.lose(at, field, Approximated, "a step has what its sub-agents used, too")
+		}
+	}
+	g.below.add(ended)
+	in, known := g.below.usage.InputAll()
+	out, also := g.below.usage.OutputAll()
 	if known || also {
 		l.Usage = &grokUsage{InputTokens: in, OutputTokens: out, TotalTokens: in + out}
-		if c, ok := ended.Cost.Sum(); ok {
+		if c, ok := g.below.cost.Sum(); ok && !g.below.unpriced {
 			l.Usage.CostUsdTicks = new(int64(math.Round(c * 1e6)))
 		}
 	}
+	g.below = grokSpent{}
 	g.turn.open = false
 	return g.line(dst, at, l)
 }
