@@ -31,7 +31,8 @@ type Source struct {
 
 	mu     sync.Mutex
 	filter Filter // nil: events are taken as they come
-	watch  []*func(Event)
+	watch  []*func(Event) // told of events as they are written down
+	heed   []*func(Event) // and as they were emitted
 	last   uint64
 	queue  []Event // journalled and not yet shown
 	broken error   // the journal's first error; nothing is numbered after it
@@ -54,14 +55,20 @@ func (s *Source) Through(f Filter) {
 
 // Watch lets f see every event from now on as it is written down, until the returned function is called. f is used under the
 // lock, by one goroutine at a time: it is quick, and emits nothing itself.
-func (s *Source) Watch(f func(Event)) (stop func()) {
+func (s *Source) Watch(f func(Event)) (stop func()) { return s.add(&s.watch, f) }
+
+// Heed is Watch for events as they were emitted, once the filter has had them, whatever it made of them: it may keep back what
+// somebody waits for.
+func (s *Source) Heed(f func(Event)) (stop func()) { return s.add(&s.heed, f) }
+
+func (s *Source) add(to *[]*func(Event), f func(Event)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watch = append(slices.Clone(s.watch), &f)
+	*to = append(slices.Clone(*to), &f)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.watch = slices.DeleteFunc(slices.Clone(s.watch), func(g *func(Event)) bool { return g == &f })
+		*to = slices.DeleteFunc(slices.Clone(*to), func(g *func(Event)) bool { return g == &f })
 	}
 }
 
@@ -89,6 +96,11 @@ func (s *Source) Flush() error {
 func (s *Source) enter(e Event) (Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() {
+		for _, f := range s.heed {
+			(*f)(e)
+		}
+	}()
 	if s.filter == nil {
 		return s.take(e)
 	}

@@ -117,6 +117,23 @@ func TestSourceThroughMender(t *testing.T) {
 	}
 }
 
+// What a filter keeps back is heeded when it is emitted, and watched when it is written.
+func TestHeed(t *testing.T) {
+	s := NewSource("s", 0, nil, nil, time.Now)
+	s.Through(&pairer{})
+	var heeded, watched []Kind
+	defer s.Heed(func(e Event) { heeded = append(heeded, e.Kind) })()
+	defer s.Watch(func(e Event) { watched = append(watched, e.Kind) })()
+	s.Emit(Event{Body: Diag{}})
+	if !slices.Equal(heeded, []Kind{"diag"}) || watched != nil {
+		t.Error(heeded, watched)
+	}
+	s.Emit(Event{Body: Prompt{}})
+	if !slices.Equal(heeded, []Kind{"diag", "prompt"}) || !slices.Equal(watched, heeded) {
+		t.Error(heeded, watched)
+	}
+}
+
 func TestWatch(t *testing.T) {
 	s := NewSource("s", 0, nil, nil, time.Now)
 	var a, b []Kind

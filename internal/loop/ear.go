@@ -94,16 +94,24 @@ func (h *ear) hear(e event.Event) {
 		h.flush()
 	case event.TurnStarted, event.TurnEnded, event.Prompt:
 		h.commit()
-	case event.ReplyDone, event.ReplyFailed, event.ReplyCancelled:
-		h.commit()
-		end, _ := event.AsReplyEnd(b)
-		_, h.done = b.(event.ReplyDone)
-		h.usage, h.cost = h.usage.Add(end.Usage), h.cost.Add(end.Cost)
-		h.replies++
-		select {
-		case h.ended <- struct{}{}:
-		default:
-		}
+	}
+}
+
+// answered heeds the source: a filter may keep the end of a reply back until it is known what comes of it.
+func (h *ear) answered(e event.Event) {
+	end, ok := event.AsReplyEnd(e.Body)
+	if !ok || e.Agent != "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.commit()
+	_, h.done = e.Body.(event.ReplyDone)
+	h.usage, h.cost = h.usage.Add(end.Usage), h.cost.Add(end.Cost)
+	h.replies++
+	select {
+	case h.ended <- struct{}{}:
+	default:
 	}
 }
 

@@ -123,6 +123,7 @@ func (r *run) attempt(ctx context.Context, job Job, text string) (outcome.Verdic
 	}
 	h := newEar()
 	defer r.Source.Watch(h.hear)()
+	defer r.Source.Heed(h.answered)()
 	a := &attempt{run: r, job: job, ear: h, queue: []event.Command{event.Message{Text: text, Source: "phase"}}, asked: 1}
 	v := a.serve(ctx, w)
 	said, _, _ := h.heard()

@@ -73,7 +73,7 @@ func TestWhatDirects(t *testing.T) {
 func TestSubAgentsDirectNobody(t *testing.T) {
 	h := newEar()
 	h.hear(event.Event{Header: event.Header{Agent: "task-1"}, Body: event.Text{Text: "[exit]"}})
-	h.hear(event.Event{Header: event.Header{Agent: "task-1"}, Body: event.ReplyDone{}})
+	h.answered(event.Event{Header: event.Header{Agent: "task-1"}, Body: event.ReplyDone{}})
 	h.hear(event.Event{Body: event.TurnEnded{}})
 	if w, n, _ := h.heard(); w != (words{}) || n != 0 {
 		t.Error(w, n)

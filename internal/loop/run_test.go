@@ -118,6 +118,25 @@ func (p player) Serve(ctx context.Context, inbox <-chan event.Command) (last out
 	return last
 }
 
+// A holder is a filter that keeps the end of a failed reply back until it is known what follows, as one may.
+type holder struct{ kept []event.Event }
+
+func (h *holder) Put(e event.Event, emit func(event.Event)) {
+	h.Close(emit)
+	if _, failed := e.Body.(event.ReplyFailed); failed {
+		h.kept = append(h.kept, e)
+		return
+	}
+	emit(e)
+}
+
+func (h *holder) Close(emit func(event.Event)) {
+	for _, e := range h.kept {
+		emit(e)
+	}
+	h.kept = nil
+}
+
 // run runs a configuration in YAML.
 func (s *stage) run(ctx context.Context, config string) Result {
 	s.t.Helper()
@@ -131,6 +150,7 @@ func (s *stage) run(ctx context.Context, config string) Result {
 		s.t.Fatal(err)
 	}
 	src := event.NewSource("run", 0, s, nil, time.Now)
+	src.Through(&holder{})
 	src.Emit(event.Event{Body: event.RunStarted{Format: event.Format, Backend: "sluice"}})
 	n := 0
 	return Run(ctx, cfg, Options{
