@@ -41,6 +41,8 @@ type runOptions struct {
 	face    face
 	tell    dialect.Options
 	asked   gate.Answerer // who answers questions, if it is somebody else
+	handler string        // base of the files by which they are asked; empty: they are not
+	patient time.Duration // how long an answer by file is waited for; 0: as [control.Files] does
 	door    door          // what lets commands in, instead of one message
 	runID   string        // of the run, where it is not the session's
 	label   string        // a person's name for it

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/control"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/plain"
@@ -188,7 +189,20 @@ func (r *runner) answerer() gate.Answerer {
 	if r.autoApprove {
 		return gate.Auto{}
 	}
+	if r.handler != "" {
+		return r.byFile()
+	}
 	return gate.Nobody{}
+}
+
+// byFile asks by files. What goes wrong with them is told in the stream.
+func (r *runner) byFile() *control.Files {
+	return &control.Files{
+		Base: r.handler, Deadline: r.patient, Session: func() string { return r.session }, Hide: r.line.secrets.String,
+		Tell: func(_ event.GateAsked, err error) {
+			r.line.src.Emit(event.Event{Body: event.Error{Name: "PermissionError", Message: err.Error(), Source: "permission", Retryable: new(false)}})
+		},
+	}
 }
 
 func (r *runner) spill() string { return filepath.Join(r.home, "spill") }
