@@ -88,6 +88,7 @@ func (s *Session) question(q *question, name string) {
 	q.asked = open.Asked()
 	s.asks[q.ref] = q
 	s.tellOf(q.call, q.asked)
+	over := s.over
 	ctx, cancel := context.WithCancel(context.Background())
 	q.withdraw = cancel
 	go func() {
@@ -95,7 +96,7 @@ func (s *Session) question(q *question, name string) {
 		a, err := open.Wait(ctx)
 		select {
 		case s.answers <- answered{q, a, err}:
-		case <-s.over:
+		case <-over:
 		}
 	}()
 }

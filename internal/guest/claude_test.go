@@ -40,6 +40,18 @@ func TestClaudeFollowUps(t *testing.T) {
 	}
 }
 
+// A session that served once comes back to its conversation.
+func TestClaudeServesAgain(t *testing.T) {
+	p := invite(t, Config{Agent: "claude"}, nil)
+	p.inbox <- event.Message{Text: "who"}
+	close(p.inbox)
+	<-p.done
+	p.inbox = make(chan event.Command, 1)
+	go func() { p.done <- p.s.Serve(t.Context(), p.inbox) }()
+	p.say("who")
+	p.want("texts", p.told("text"), "text(c0ffee00-0000-4000-8000-000000000001 false ) text(c0ffee00-0000-4000-8000-000000000001 true )")
+}
+
 func TestClaudeIsResumedAndNotConfused(t *testing.T) {
 	t.Setenv("CLAUDECODE", "1")
 	t.Setenv("CLAUDE_CODE_ENTRYPOINT", "cli")

@@ -30,6 +30,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -55,7 +56,8 @@ type Config struct {
 	OnAsk   string        // what happens to a question that nobody answers: deny (or empty), fail
 	Answer  time.Duration // how long an answer may take; 0: for ever
 
-	Grace time.Duration // for a guest that was told to stop, and for one that may leave; 0: three seconds
+	Judge func(outcome.Verdict) outcome.Verdict // has the last word on a reply, before its end is told, if set
+	Grace time.Duration                         // for a guest that was told to stop, and for one that may leave; 0: three seconds
 	Now   func() time.Time
 }
 
@@ -78,7 +80,7 @@ type Session struct {
 	calls   map[string]*call // by the guest's id
 	asks    map[string]*question
 	answers chan answered
-	over    chan struct{} // Serve has returned: nobody takes answers
+	over    chan struct{} // closed when Serve returns: nobody takes answers
 	now     *reply
 	denials int
 	denied  string // why the first of them was
@@ -120,7 +122,7 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 	}
 	s := &Session{
 		cfg: cfg, guest: k, src: src, space: tool.OpenWorkspace(cfg.Workspace), id: cfg.Resume, ids: src.Last(),
-		used: map[string]bool{}, calls: map[string]*call{}, asks: map[string]*question{}, answers: make(chan answered), over: make(chan struct{}),
+		used: map[string]bool{}, calls: map[string]*call{}, asks: map[string]*question{}, answers: make(chan answered),
 	}
 	return s, s.start(cfg.Resume)
 }

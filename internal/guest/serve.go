@@ -33,7 +33,8 @@ type said struct {
 }
 
 // Serve answers what comes through the inbox, one message after the other, until it is closed and everything is answered, or
-// ctx ends. It returns how the last reply ended; by then the guest is gone, and all that it started.
+// ctx ends. It returns how the last reply ended; by then the guest is gone, and all that it started. If it is asked to serve again,
+// it comes back to the same conversation.
 func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome.Verdict {
 	var (
 		last    = outcome.Verdict{Outcome: event.Done}
@@ -41,6 +42,7 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome
 		ended   = ctx.Done()
 		tick    = time.NewTimer(time.Hour)
 	)
+	s.over = make(chan struct{})
 	defer s.leave()
 	defer tick.Stop()
 	for {
@@ -192,6 +194,10 @@ func (s *Session) halt(why outcome.Verdict) {
 func (s *Session) conclude() outcome.Verdict {
 	r := s.now
 	v := s.verdict(r)
+	v.Usage, v.Cost, v.Denials, v.Denied = r.said.end.Usage, r.said.end.Cost, s.denials, s.denied
+	if s.cfg.Judge != nil {
+		v = s.cfg.Judge(v)
+	}
 	for id, q := range s.asks {
 		q.withdraw()
 		delete(s.asks, id)
@@ -213,7 +219,6 @@ func (s *Session) conclude() outcome.Verdict {
 		s.put(event.Event{Header: h, Body: event.ReplyFailed(end)})
 	}
 	s.now = nil
-	v.Usage, v.Cost, v.Denials, v.Denied = end.Usage, end.Cost, s.denials, s.denied
 	return v
 }
 
