@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -37,14 +38,14 @@ func ensoSees(text string) (read func(*run, *os.File) []byte, seen chan struct{}
 	}, seen
 }
 
-// until starts the run and waits until its stdout has a text, or it is over.
+// until starts the run and waits until its stdout has a text.
 func (e *ensoRun) until(text string) {
 	e.Helper()
 	read, seen := ensoSees(text)
 	e.start(read)
 	select {
 	case <-seen:
-	case <-e.over:
+	case <-time.After(patient):
 		e.Fatalf("it never said %s", text)
 	}
 }
