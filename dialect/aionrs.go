@@ -152,9 +152,16 @@ func (a *aionrsEncoder) span(dst []byte, e event.Event) []byte {
 		dst = a.close(dst, b.Usage)
 	case event.RunDone, event.RunFailed, event.RunCancelled:
 		dst = a.close(dst, event.Usage{})
-		if f, ok := b.(event.RunFailed); ok {
-			dst = a.fatal(dst, f)
-		} else {
+		switch c := b.(type) {
+		case event.RunFailed:
+			dst = a.fatal(dst, c)
+		case event.RunCancelled:
+			if a.starting && !a.greeted { // it never took a message
+				dst = a.failure(dst, nil, aionrsFault{"internal_error", first(c.Reason, "cancelled"), false})
+				break
+			}
+			dst = a.greet(dst)
+		default:
 			dst = a.greet(dst)
 		}
 		next := aionrsEncoder{starting: a.starting, msgs: a.msgs, ids: a.ids} // a run that goes on with the session greets again

@@ -15,7 +15,9 @@ func aionrsLosses() []Loss {
 		numbering, inferences(),
 		dropped("there is no word for it", "session.started", "catalog", "turn.started", "tool.output", "skill.found", "skill.loaded", "skill.read",
 			"agent.started", "agent.ended", "diag", "status", "loop.started", "loop.ended", "phase.started", "phase.ended", "phase.retry", "plan",
-			"channel.ready", "channel.queued", "channel.submitted", "report", "answer", "finish", "custom"),
+			"channel.ready", "channel.queued", "channel.submitted", "report", "answer", "finish"),
+		when("custom", "", Dropped, "there is no word for it", func(b event.Custom) bool { return aionrsGrown[b.Name] == "" }),
+		when("custom", "", Approximated, "it is told as a line that the document does not have", func(b event.Custom) bool { return aionrsGrown[b.Name] != "" }),
 		approximated("only what it used is told, as part of its reply", "turn.ended"),
 		approximated("it is told as an info", "compacted", "retry"),
 

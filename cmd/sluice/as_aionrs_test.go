@@ -241,6 +241,14 @@ func (a *talk) finish(code int) {
 	}
 	a.checkStrays()
 	a.lint(a.dialect, a.out)
+	if len(a.told) > 0 && a.told[0]["type"] == "ready" {
+		a.session, _ = a.told[0]["session_id"].(string)
+		data, err := os.ReadFile(a.journal())
+		if err != nil {
+			a.Error(err)
+		}
+		a.lint(dialect.All()[0], data)
+	}
 	ended := map[any]bool{}
 	open := 0
 	for _, l := range a.told {

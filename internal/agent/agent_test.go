@@ -466,3 +466,56 @@ func TestDegenerateAnswer(t *testing.T) {
 	}
 	n.whole(t, false)
 }
+
+// What a session is made of changes between two replies: the one that goes on keeps its model and its tools.
+func TestChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := &fake{answers: list(hangs, says(text("never")))}
+		next := &fake{answers: list(says(wants("poke", `{}`)), says(text("poked it")))}
+		n := &notes{}
+		s := testSession(old, n, gate.New(gate.Policy{Mode: gate.ModeYolo}), nil)
+		inbox := make(chan event.Command)
+		verdict := make(chan outcome.Verdict)
+		s.Stop(outcome.Stopped) // nothing goes on: no harm
+		go func() { verdict <- s.Serve(t.Context(), inbox) }()
+		inbox <- event.Message{ID: "a", Text: "first"}
+		synctest.Wait()
+		s.Change(func(c *Config) {
+			c.Open = func(context.Context) (provider.Model, error) { return next, nil }
+			c.Model, c.Thinking = "other", "high"
+			c.Tools = append(c.Tools, toy{"poke", event.ClassExec, works("poked")})
+		})
+		inbox <- event.Message{ID: "b", Text: "second"}
+		s.Stop(&outcome.Cause{Outcome: event.Cancelled, Reason: "enough"})
+		close(inbox)
+		if v := <-verdict; v.Outcome != event.Done {
+			t.Errorf("%+v", v)
+		}
+		told := strings.Join(n.short(), "\n")
+		for _, w := range []string{"reply.cancelled a", "tool.done", "text poked it", "reply.done b"} {
+			if !strings.Contains(told, w) {
+				t.Errorf("%q is not told in\n%s", w, told)
+			}
+		}
+		if len(old.asked) != 1 || len(next.asked) != 2 || next.asked[0].Thinking != "high" || len(next.asked[0].Tools) != len(old.asked[0].Tools)+1 {
+			t.Errorf("%d and %d requests", len(old.asked), len(next.asked))
+		}
+	})
+}
+
+// Who waits for a message when he is stopped did not come to an end by himself; what was used before counts.
+func TestStoppedBetweenMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancelCause(t.Context())
+		s := testSession(&fake{answers: list(says(text("one")))}, &notes{}, gate.New(gate.Policy{}), nil)
+		inbox := make(chan event.Command)
+		verdict := make(chan outcome.Verdict)
+		go func() { verdict <- s.Serve(ctx, inbox) }()
+		inbox <- event.Message{ID: "a", Text: "first"}
+		synctest.Wait()
+		stop(&outcome.Cause{Outcome: event.Cancelled, Reason: "stopped by SIGTERM", Code: "143"})
+		if v := <-verdict; v.Outcome != event.Cancelled || v.Code != "143" {
+			t.Errorf("%+v", v)
+		}
+	})
+}

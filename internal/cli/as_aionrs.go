@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,11 +95,14 @@ is fatal is an event too (1).
 	return cmd
 }
 
+// aionrsHurry is less than the half minute that its clients wait for ready.
+const aionrsHurry = 20 * time.Second
+
 // fill makes a run of the flags, or says what is wrong with them.
 func (a aionrsFlags) fill(o *runOptions) error {
 	client := &aionrsClient{}
 	o.format, o.tell.Starting = "aionrs", true
-	o.asked, o.door, o.eager = client, client.door, true
+	o.asked, o.door, o.eager, o.hurry = client, client.door, true, aionrsHurry
 	o.deniedOK = true // the client said no himself
 	// A conversation has no clock, and begins in the mode that the flags say.
 	o.given("mode", "timeout", "stall")

@@ -3,7 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"sync"
@@ -57,15 +57,12 @@ func (c *aionrsClient) leave() {
 // commandLimit is how long a line may be.
 const commandLimit = 64 << 20
 
-// errTooLong says that a line is longer than that.
-var errTooLong = errors.New("the command is longer than 64 MB")
-
 // door lets the client's commands in until stdin ends.
 func (c *aionrsClient) door(ctx context.Context, r *runner, inbox chan<- event.Command) {
 	c.stop = r.talk.Stop
 	d := &aionrsDoor{runner: r, ctx: ctx, inbox: inbox, used: map[string]bool{}, added: make(chan addedServer)}
 	d.emit(event.Status{Phase: "waiting", Source: "agent"}) // from here on it takes messages
-	commands := make(chan aionrsLine)
+	commands := make(chan []byte)
 	go readCommands(ctx, r.io.In, commands)
 	for commands != nil || d.adding > 0 {
 		select {
@@ -85,14 +82,9 @@ func (c *aionrsClient) door(ctx context.Context, r *runner, inbox chan<- event.C
 	close(inbox)
 }
 
-// An aionrsLine is a command as it was read, or why it is none.
-type aionrsLine struct {
-	command event.Command
-	err     error
-}
-
-// readCommands reads stdin to its end. A line ends with a newline and with nothing else; an empty one says nothing.
-func readCommands(ctx context.Context, in io.Reader, out chan<- aionrsLine) {
+// readCommands reads stdin to its end. A line ends with a newline and with nothing else; an empty one says nothing, and one that is
+// too long is nil.
+func readCommands(ctx context.Context, in io.Reader, out chan<- []byte) {
 	defer close(out)
 	if in == nil {
 		return
@@ -104,17 +96,14 @@ func readCommands(ctx context.Context, in io.Reader, out chan<- aionrsLine) {
 		if err != nil {
 			return // a client whose stdin breaks has gone, too
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
+		if line = bytes.Clone(bytes.TrimSpace(line)); len(line) == 0 {
 			continue
 		}
-		var l aionrsLine
 		if lines.Cut() {
-			l.err = errTooLong
-		} else {
-			l.command, l.err = dialect.DecodeCommand(line)
+			line = nil
 		}
 		select {
-		case out <- l:
+		case out <- line:
 		case <-ctx.Done():
 			return
 		}
@@ -134,12 +123,18 @@ type aionrsDoor struct {
 
 func (d *aionrsDoor) emit(b event.Body) { d.line.src.Emit(event.Event{Body: b}) }
 
-func (d *aionrsDoor) take(l aionrsLine) {
-	if l.err != nil {
-		d.talk.Protest(l.err.Error())
+// take does what a line says.
+func (d *aionrsDoor) take(line []byte) {
+	if line == nil {
+		d.talk.Protest(fmt.Sprintf("the command is longer than %d MB", commandLimit>>20))
 		return
 	}
-	switch c := l.command.(type) {
+	c, err := dialect.DecodeCommand(line)
+	if err != nil {
+		d.talk.Protest(err.Error())
+		return
+	}
+	switch c := c.(type) {
 	case event.Ping:
 		d.emit(event.Custom{Name: "aionrs.pong"})
 	case event.SetConfig:
@@ -156,7 +151,7 @@ func (d *aionrsDoor) take(l aionrsLine) {
 // message passes on a message. One whose servers are being started waits for them.
 func (d *aionrsDoor) message(m event.Message) {
 	if d.used[m.ID] {
-		d.talk.Protest("message.msg_id \"" + m.ID + "\" was used before: each message needs one of its own")
+		d.talk.Protest(fmt.Sprintf("message.msg_id %q was used before: each message needs one of its own", m.ID))
 		return
 	}
 	d.used[m.ID] = true

@@ -117,6 +117,11 @@ func (r *runner) connect(ctx context.Context) error {
 		servers = append(servers, s)
 	}
 	servers = append(servers, r.servers...)
+	for i := range servers {
+		if r.hurry > 0 {
+			servers[i].StartTimeout = min(servers[i].StartTimeout, r.hurry)
+		}
+	}
 	if len(servers) > 0 {
 		r.gear.hub = mcp.Connect(ctx, servers, r.hubOptions(r.line.secrets))
 	}

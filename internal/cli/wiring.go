@@ -83,7 +83,7 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if r.door != nil {
 		open, shut := context.WithCancel(ctx)
 		defer shut()
-		go r.door(open, r, inbox)
+		go r.attend(open, inbox)
 	}
 	v := r.insist(ctx, session, message, session.Serve(ctx, inbox))
 	if r.door != nil && ctx.Err() == nil && v.Outcome != event.Internal {
@@ -100,6 +100,16 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	v = r.denied(v)
 	r.atEnd(v)
 	return v
+}
+
+// attend minds the door. A bug there ends the run, and not the program.
+func (r *runner) attend(ctx context.Context, inbox chan<- event.Command) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.stop(&outcome.Cause{Outcome: event.Internal, Reason: fmt.Sprintf("panic: %v", p)})
+		}
+	}()
+	r.door(ctx, r, inbox)
 }
 
 // agent is what the agent is made of.
