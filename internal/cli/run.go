@@ -37,6 +37,8 @@ type runOptions struct {
 	ephemeral                  bool
 	requireMCP                 []string
 
+	guest string // who does the work, if it is not our own agent
+
 	// What only a face sets.
 	face    face
 	tell    dialect.Options

@@ -24,8 +24,22 @@ import (
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
-// work wires the agent and lets it answer one message.
+// A worker does the work: our own agent, or a guest.
+type worker interface {
+	Serve(ctx context.Context, inbox <-chan event.Command) outcome.Verdict
+	Recall(event.Event)
+}
+
+// work lets the agent do the work, or a guest.
 func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
+	if r.guest != "" {
+		return r.host(ctx, args)
+	}
+	return r.labour(ctx, args)
+}
+
+// labour wires our own agent and lets it answer one message.
+func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 	name, prov, model, nameErr := r.chooseModel()
 	rules, ruleErr := r.rules()
 	who, profileErr := r.profileOf()
@@ -61,6 +75,12 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if err := r.checks.available(specs); err != nil {
 		return outcome.Verdict{Outcome: event.Unverified, Reason: err.Error()}
 	}
+	r.talk = session
+	return r.serve(ctx, args, session)
+}
+
+// serve lets a worker answer one message, or what comes through the door, and says how the run ends.
+func (r *runner) serve(ctx context.Context, args []string, session worker) outcome.Verdict {
 	inbox := make(chan event.Command, 1)
 	var message event.Message
 	if r.door == nil {
@@ -79,7 +99,6 @@ func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
 	if r.checks.expectChange {
 		r.tree.before(ctx, r.workspace)
 	}
-	r.talk = session
 	if r.door != nil {
 		open, shut := context.WithCancel(ctx)
 		defer shut()

@@ -124,7 +124,19 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 		cfg: cfg, guest: k, src: src, space: tool.OpenWorkspace(cfg.Workspace), id: cfg.Resume, ids: src.Last(),
 		used: map[string]bool{}, calls: map[string]*call{}, asks: map[string]*question{}, answers: make(chan answered),
 	}
-	return s, s.start(cfg.Resume)
+	if err := s.start(cfg.Resume); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends a guest that was opened and never served. After [Session.Serve] there is nothing left to end.
+func (s *Session) Close() {
+	if s.link != nil {
+		s.link.kill()
+		s.link.close()
+		s.link = nil
+	}
 }
 
 // start starts the process, and greets it.

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/guest"
+	"github.com/sluice-dev/sluice/internal/outcome"
+)
+
+func driveCommand(io IO) *cobra.Command {
+	o := defaults()
+	cmd := &cobra.Command{
+		Use:   "drive AGENT [flags] [prompt…]",
+		Short: "let another agent do the work, under the same contract",
+		Long: `Drive another agent: ` + strings.Join(guest.Names(), ", ") + `, or any other that speaks the Agent Client Protocol, as in
+"acp:my-agent --acp". It is started in the workspace, asked, and ended; what it says becomes our events, its questions
+go to our rules first, and the exit code is the outcome, whatever its own is. See docs/guests.md.
+
+  sluice drive claude --allow 'bash(go test *)' --mode auto_edit "fix the failing test"
+  sluice drive opencode --format avenor --timeout 10m "tidy up"
+  sluice drive "acp:npx some-agent --acp" --resume latest "go on"`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.flags.Keys = changed(cmd.Flags())
+			o.guest = args[0]
+			if err := o.check(); err != nil {
+				return err
+			}
+			return exitWith(o.run(cmd.Context(), io, args[1:]))
+		},
+		ValidArgs: guest.Names(),
+	}
+	f, c, d := cmd.Flags(), &o.flags.Config, o.flags.Config
+	f.StringVarP(&c.Model, "model", "m", "", "the model, in the agent's own words (its usual one)")
+	f.StringVar(&o.profile, "agent", "", "an agent or mode of the agent's own")
+	f.StringVar(&c.Mode, "mode", d.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
+	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
+	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
+	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
+	f.StringVar(&o.onAsk, "on-ask", o.onAsk, "when a question comes up: deny (the call, and go on), fail (the run)")
+	f.BoolVar(&o.autoApprove, "auto-approve", false, "answer every question with yes: what no rule denies passes, and that it was asked is told")
+	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
+	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
+	f.StringVarP(&o.workspace, "workspace", "C", "", "folder to work in (the current one)")
+	f.StringVar(&o.session, "session-id", "", "name of the session (a new one)")
+	f.StringVar(&o.resume, "resume", "", "go on with a session: its name, or latest for the last one of this folder")
+	f.StringVar(&o.promptFile, "prompt-file", "", "file with the prompt")
+	f.StringArrayVarP(&o.files, "file", "f", nil, "file to go with the prompt; may be repeated")
+	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no journal after the run")
+	f.DurationVar((*time.Duration)(&c.Timeout), "timeout", 0, "end the run after this time (0: never)")
+	f.DurationVar((*time.Duration)(&c.Stall), "stall", 0, "end the run when nothing happened for this time (0: never)")
+	f.StringVar(&o.checks.verify, "verify", "", "command that must succeed when the agent is done")
+	f.BoolVar(&o.checks.expectChange, "expect-change", false, "something must have changed in the git work tree")
+	return cmd
+}
+
+// host lets a guest do the work.
+func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
+	rules, ruleErr := r.rules()
+	home, _ := os.UserHomeDir()
+	r.gate = gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerer())
+	cfg := guest.Config{
+		Agent: r.guest, Workspace: r.workspace, Profile: r.profile, Group: &r.group, Gate: r.gate, OnAsk: r.onAsk, Judge: r.judge(), Now: time.Now,
+	}
+	if strings.HasPrefix(r.cfg.From["model"], "--") { // what is configured is a model of ours
+		cfg.Model = r.cfg.Model
+	}
+	r.past(func(e event.Event) {
+		if id, ok := guest.SessionOf(e); ok {
+			cfg.Resume = id
+		}
+	})
+	started := r.started("", cfg.Model, r.resolved(rules)...)
+	started.Backend, started.Profile = r.guest, r.profile
+	session, err := guest.Open(ctx, cfg, r.line.src)
+	if session != nil {
+		defer session.Close()
+		started.Backend = session.Backend()
+	}
+	r.line.src.Emit(event.Event{Body: started})
+	if ctx.Err() != nil {
+		return outcome.Ended(ctx)
+	}
+	if err := either(ruleErr, err); err != nil {
+		return misuse(hinted{err, "sluice drive --help"})
+	}
+	r.tree.before(ctx, r.workspace)
+	return r.serve(ctx, args, session)
+}
