@@ -47,6 +47,9 @@ type Config struct {
 	Terminal  string // of a guest on one: pty (or empty), tmux
 	Temp      string // folder for what lives as long as the session; empty: the system's
 
+	Sidecar []string // how the sidecar of a channel is started: a program and its arguments
+
+	broker     *broker
 	terminalID string // name of a session on a terminal, which we choose
 
 	Environ []string // what its environment is made of; nil: ours

@@ -20,12 +20,14 @@ type known struct {
 	leaves  bool // its exit code says something: it leaves on its own when its stdin ends
 
 	terminal bool // it is on a terminal
+	channel  bool // and has a channel
 }
 
 // guests are those that have a name. A backend of the name claude is the terminal, in the words of the specification.
 var guests = []known{
 	{name: "claude", backend: "claude-stream", dialect: "claude", command: claudeCommand, speak: newClaude, leaves: true},
 	{name: "claude-tui", backend: "claude", dialect: "claude-transcript", command: tuiCommand, speak: newTUI, terminal: true},
+	{name: "claude-channel", backend: "claude-channel", dialect: "claude-transcript", command: channelCommand, speak: newChannel, terminal: true, channel: true},
 	acpGuest("claude-acp", "claude-agent-acp"),
 	acpGuest("opencode", "opencode", "acp"),
 	{name: "gemini", backend: "gemini", dialect: "acp", speak: newACP, command: func(c Config, _ string) []string {

@@ -24,18 +24,20 @@ type word struct {
 	torn  bool       // the line was cut, by its end or by its length
 	exit  *proc.Exit // instead of a line: it is over
 
-	screen *string // instead of a line: what a terminal shows now
+	channel *message // instead of a line: what came through a channel
+	screen  *string  // instead of a line: what a terminal shows now
 }
 
 // A link is a running process and the lines between us.
 type link struct {
-	kill  func()            // ends it, and all that it started
-	on    terminal.Terminal // that it is on, if it is
-	words chan word         // in order; the last one is the exit
-	spool spool
-	post  post
-	over  chan struct{} // nobody listens any more
-	hung  sync.Once
+	kill   func()            // ends it, and all that it started
+	on     terminal.Terminal // that it is on, if it is
+	broker *broker           // of its channel, if it has one
+	words  chan word         // in order; the last one is the exit
+	spool  spool
+	post   post
+	over   chan struct{} // nobody listens any more
+	hung   sync.Once
 }
 
 func newLink() *link {

@@ -27,7 +27,7 @@ import (
 // the first word of the prompt.
 const playVar = "GUEST_TEST_PLAY"
 
-var plays = map[string]func(){"claude": playClaude, "acp": playACP, "tui": playTerminal}
+var plays = map[string]func(){"claude": playClaude, "acp": playACP, "tui": playTerminal, "sidecar": playSidecar}
 
 func TestMain(m *testing.M) {
 	if play := plays[os.Getenv(playVar)]; play != nil {

@@ -29,6 +29,10 @@ func (s *Session) hear(w word) {
 	switch {
 	case w.exit != nil:
 		s.exited(w.exit.String(), w.exit.Err == nil && w.exit.Signal == "" && w.exit.Code == 0)
+	case w.channel != nil:
+		if t, ok := s.tongue.(interface{ heard(message) }); ok {
+			t.heard(*w.channel)
+		}
 	case w.screen != nil:
 		if t, ok := s.tongue.(interface{ screen(string) }); ok {
 			t.screen(*w.screen)

@@ -46,10 +46,13 @@ func playTerminal() {
 }
 
 type scene struct {
-	args []string
-	keys *bufio.Reader
-	file *os.File
-	n    int
+	args  []string
+	keys  *bufio.Reader
+	file  *os.File
+	n     int
+	side  *side
+	typed chan byte // keys, where they are not the only way
+	note  string    // at the bottom of the screen
 }
 
 const wide = "────────────────────────────────────────────────────────────"
@@ -59,7 +62,7 @@ func (s *scene) draw(lines ...string) {
 }
 
 func (s *scene) box(typed, foot string) {
-	s.draw("● earlier text", "", wide, "❯ "+typed, wide, "  "+foot)
+	s.draw("● earlier text", "", wide, "❯ "+typed, wide, "  "+foot+s.note)
 }
 
 func (s *scene) flag(name string) string {
@@ -120,7 +123,24 @@ var pasted = regexp.MustCompile(`(?s)\x1b\[200~(.*?)\x1b\[201~`)
 func (s *scene) prompt(deaf int) string {
 	var all strings.Builder
 	for {
-		b := s.key()
+		var b byte
+		if s.side == nil {
+			b = s.key()
+		} else {
+			if s.typed == nil {
+				s.typed = make(chan byte)
+				go func() {
+					for {
+						s.typed <- s.key()
+					}
+				}()
+			}
+			select {
+			case b = <-s.typed:
+			case text := <-s.side.pushed:
+				return text
+			}
+		}
 		if b != '\r' {
 			all.WriteByte(b)
 			if t := pasted.FindStringSubmatch(all.String()); t != nil {
@@ -184,6 +204,15 @@ func (s *scene) opens(word string, deaf *int) bool {
 		os.Exit(1)
 	case "deaf":
 		fmt.Sscan(arg, deaf)
+	case "mcp":
+		s.connect()
+	case "none":
+		s.note = "   Channels are not currently available"
+	case "dev":
+		s.draw(wide, " Loading development channels", "", " Channels can send prompts to this session. Continue?", "", " ❯ 1. Yes, for local development", "   2. No, exit", "", " Enter to confirm · Esc to cancel")
+		if s.key() != '\r' {
+			os.Exit(3)
+		}
 	default:
 		return false
 	}
@@ -219,6 +248,8 @@ func (s *scene) act(word string) {
 		s.user(textBlock("[Request interrupted by user]"))
 	case "exit":
 		os.Exit(0)
+	default:
+		s.channelAct(verb, arg)
 	}
 }
 

@@ -42,6 +42,12 @@ type tui struct {
 	answered bool      // and it was answered
 	since    time.Time // when it was seen
 	quiet    time.Time // when the transcript said that the reply is over
+
+	// What one with a channel does otherwise.
+	hold      func() bool                                     // the reply is not over yet
+	last      func(event.ReplyEnd) (event.Body, *event.Error) // how it ended, if it was told elsewhere
+	elsewhere func() bool                                     // the question on the screen was asked elsewhere
+	start     func(*dialog) bool                              // a question before the first prompt is answered with yes
 }
 
 func newTUI(s *Session, _ string) tongue {
@@ -81,6 +87,14 @@ func openTUI(s *Session, env []string, resume string) (*link, error) {
 	if !sessionName.MatchString(session) {
 		return nil, fmt.Errorf("%q cannot be a session of claude", session)
 	}
+	var b *broker
+	if s.guest.channel {
+		var err error
+		if b, err = openBroker(s.cfg.Temp, session, s.cfg.Sidecar); err != nil {
+			return nil, err
+		}
+		s.cfg.broker = b
+	}
 	o := terminal.Options{Group: s.cfg.Group, Args: s.guest.command(s.cfg, resume), Dir: s.cfg.Workspace, Env: append(env, "TERM=xterm-256color", "COLORTERM=truecolor"), Temp: s.cfg.Temp}
 	start := terminal.Open
 	if s.cfg.Terminal == "tmux" {
@@ -88,11 +102,17 @@ func openTUI(s *Session, env []string, resume string) (*link, error) {
 	}
 	on, err := start(o)
 	if err != nil {
+		if b != nil {
+			b.close()
+		}
 		return nil, err
 	}
 	l := newLink()
-	l.on = on
+	l.on, l.broker = on, b
 	l.kill = on.Close
+	if b != nil {
+		b.serve(&l.spool)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var readers sync.WaitGroup
 	readers.Go(func() { l.readTranscript(ctx, env, session, resume != "") })
@@ -102,6 +122,9 @@ func openTUI(s *Session, env []string, resume string) (*link, error) {
 		time.Sleep(tuiLast)
 		stop()
 		readers.Wait()
+		if b != nil {
+			b.close()
+		}
 		l.spool.put(word{exit: new(on.Exit())})
 	}()
 	go l.listen()
@@ -160,12 +183,17 @@ func (t *tui) prompt(text string, files []string) {
 	for _, f := range files {
 		text += "\n@" + f
 	}
-	t.file = transcript{tell: t.tell}
-	t.phase, t.quiet, t.entered, t.length = "", time.Time{}, 0, len(text)
+	t.reset(len(text))
 	t.typed = t.cfg.Now()
 	if err := t.on.Paste(text); err != nil {
 		t.fail("the prompt could not be typed: " + err.Error())
 	}
+}
+
+// reset forgets the last prompt.
+func (t *tui) reset(length int) {
+	t.file = transcript{tell: t.tell}
+	t.phase, t.quiet, t.entered, t.length = "", time.Time{}, 0, length
 }
 
 // submit presses Enter, once the prompt stands there; and again, if that was lost in what the program did then.
@@ -252,8 +280,9 @@ func (t *tui) meet() {
 		return
 	}
 	if !t.opened {
-		if d.trusts() && !t.trusted { // whoever sent us here trusts it
-			t.trusted, t.answered = true, true
+		trust := d.trusts() && !t.trusted // whoever sent us here trusts it
+		if trust || t.start != nil && t.start(d) {
+			t.trusted, t.answered = t.trusted || trust, true
 			_ = t.on.Type(terminal.Enter) // if it is gone, that is heard of elsewhere
 		}
 		return
@@ -262,6 +291,9 @@ func (t *tui) meet() {
 		return
 	}
 	id, c := t.pending()
+	if c == nil && t.elsewhere != nil && t.elsewhere() {
+		return
+	}
 	if c == nil && t.cfg.Now().Sub(t.since) < tuiSettle {
 		return
 	}
@@ -325,8 +357,20 @@ func (t *tui) finish() {
 	if !f.over && !t.view.ready && f.fault == nil && !f.cut {
 		return // it goes on by itself: it compacts, or asks again
 	}
+	if t.hold != nil && r.halted == nil && f.fault == nil && t.hold() {
+		return
+	}
 	f.endTurn()
 	end := event.ReplyEnd{Stop: f.stop, Usage: f.usage}
+	if t.last != nil && r.halted == nil {
+		if b, problem := t.last(end); b != nil {
+			if problem != nil {
+				t.tell(event.Event{Body: *problem})
+			}
+			t.tell(event.Event{Body: b})
+			return
+		}
+	}
 	switch {
 	case f.fault != nil:
 		t.tell(event.Event{Body: *f.fault})
