@@ -110,7 +110,7 @@ func TestBackoff(t *testing.T) {
 func TestResume(t *testing.T) { synctest.Test(t, resume) }
 
 func resume(t *testing.T) {
-	s := &stage{t: t, retries: 1, acts: []act{says("p"), says("a"), fails(overloaded), says("b"), says("c"), says("a"), says("b"), says("[exit]")}}
+	s := &stage{t: t, retries: 1, acts: []act{says("p"), says("a"), breaks("lost", overloaded), says("b"), says("c"), says("a"), says("b"), says("[exit]")}}
 	r := s.run(t.Context(), `
 pre: [{name: p, prompt: x}]
 loop:

@@ -47,6 +47,14 @@ func fails(v outcome.Verdict) act {
 	return func(context.Context, func(event.Body)) outcome.Verdict { return v }
 }
 
+// breaks says something first.
+func breaks(text string, v outcome.Verdict) act {
+	return func(ctx context.Context, say func(event.Body)) outcome.Verdict {
+		says(text)(ctx, say)
+		return v
+	}
+}
+
 // hangs until somebody has enough.
 func hangs(ctx context.Context, _ func(event.Body)) outcome.Verdict {
 	<-ctx.Done()
@@ -324,11 +332,23 @@ func TestExitReasons(t *testing.T) {
 			want:    []string{"loop 2 0+1+0", "loop a 1", "a: error", "phase_failure 0"},
 			outcome: event.Failed, reply: "error", reason: "no",
 		},
+		"what the provider refuses is not retried": {
+			config: simple, acts: []act{fails(outcome.Verdict{Outcome: event.Failed, Stop: "error", Class: "invalid", Code: "400", Reason: "no"})}, retries: 5,
+			want:    []string{"loop 2 0+1+0", "loop a 1", "a: error", "phase_failure 0"},
+			outcome: event.Failed, reply: "error", reason: "no",
+		},
+		"an agent that broke down is tried again": {
+			config: simple, acts: []act{fails(outcome.Failed("error", "it was killed")), says("[exit]")}, retries: 5,
+			want:    []string{"loop 2 0+1+0", "loop a 1", "retry 1/5", "a: end_turn exit", "exit 1"},
+			outcome: event.Done, reply: "end_turn",
+		},
+		"abort and a failure": {
+			config: simple, acts: []act{breaks("[abort | blocked]", overloaded)}, retries: 5,
+			want:    []string{"loop 2 0+1+0", "loop a 1", "a: error abort blocked", "abort 0 blocked"},
+			outcome: event.Failed, reply: "blocked", reason: "phase a gave up: blocked",
+		},
 		"an attempt that was given up directs nobody": {
-			config: simple, acts: []act{func(ctx context.Context, say func(event.Body)) outcome.Verdict {
-				says("[exit | too early]")(ctx, say)
-				return overloaded
-			}, says("no"), says("[exit | now]")}, retries: 1,
+			config: simple, acts: []act{breaks("[exit | too early]", overloaded), says("no"), says("[exit | now]")}, retries: 1,
 			want:    []string{"loop 2 0+1+0", "loop a 1", "retry 1/1", "a: end_turn", "loop a 2", "a: end_turn exit now", "exit 2 now"},
 			outcome: event.Done, reply: "end_turn",
 		},
@@ -351,10 +371,7 @@ func TestExitReasons(t *testing.T) {
 			outcome: event.Internal, reply: "error", reason: "panic: oh",
 		},
 		"exit and a failure": {
-			config: simple, acts: []act{func(ctx context.Context, say func(event.Body)) outcome.Verdict {
-				says("[exit]")(ctx, say)
-				return outcome.Failed("max_tokens", "cut")
-			}},
+			config: simple, acts: []act{breaks("[exit]", outcome.Failed("max_tokens", "cut"))},
 			want:    []string{"loop 2 0+1+0", "loop a 1", "a: max_tokens exit", "phase_failure 0"},
 			outcome: event.Failed, reply: "max_tokens", reason: "cut",
 		},
