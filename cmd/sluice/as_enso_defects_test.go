@@ -259,7 +259,7 @@ steps: [{call: {tool: spawn_agent, input: {prompt: "`+prompt+`"}}}, {text: Done.
 func TestEnsoDenyRulesHoldUnderYolo(t *testing.T) {
 	t.Parallel()
 	const touches = `steps: [{call: {tool: bash, input: {cmd: touch marker}}}, {text: Done.}]`
-	for rule, exit := range map[string]int{"bash(*)": 5, "bash": 5, "*": 5, "bash(touch *)": 5, "bash(": 1, "(touch)": 1, "write": 1, "spawn_agent": 1} {
+	for rule, exit := range map[string]int{"bash(*)": 5, "bash": 5, "*": 5, "bash(touch *)": 5, "bash(": 1, "(touch)": 1, "write": 1, "spawn_agent": 1, "mcp__tt__echo": 1} {
 		for _, from := range []string{"flag", "configuration"} {
 			t.Run(rule+" from a "+from, func(t *testing.T) {
 				t.Parallel()

@@ -36,6 +36,9 @@ func ParseRule(action, text string) (event.Rule, error) {
 	if right, ok := elsewhere[lower]; ok {
 		return event.Rule{}, fmt.Errorf("no permission is called %q: write %s", permission, ruleText(right, pattern))
 	}
+	if of, ok := strings.CutPrefix(lower, "mcp__"); ok { // other programs name the tools of servers so
+		return event.Rule{}, fmt.Errorf("no permission is called %q: write %s", permission, ruleText(strings.Replace(of, "__", "_", 1), pattern))
+	}
 	if lower != permission && slices.Contains(ours, lower) {
 		return event.Rule{}, fmt.Errorf("no permission is called %q: write %s", permission, ruleText(lower, pattern))
 	}

@@ -31,6 +31,9 @@ func TestParseRule(t *testing.T) {
 		{text: "Write", err: `no permission is called "Write": write edit`},
 		{text: "shell", err: `no permission is called "shell": write bash`},
 		{text: "external_directory", err: `no permission is called "external_directory": write outside`},
+		{text: "spawn_agent", err: `no permission is called "spawn_agent": write task`},
+		{text: "mcp__github__list", err: `no permission is called "mcp__github__list": write github_list`},
+		{text: "mcp__github__*", err: `no permission is called "mcp__github__*": write github_*`},
 		{text: "bash(git:*)", err: `the pattern "git:*" matches only commands with a colon: write bash(git *)`},
 		{text: "edit(src/[a)", err: `the pattern "src/[a" is not whole: close its [ or {, or put a \ before it`},
 	} {
