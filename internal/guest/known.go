@@ -53,7 +53,7 @@ func flag(args []string, name, value string) []string {
 func claudeCommand(c Config, resume string) []string {
 	args := []string{
 		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
-		"--permission-prompt-tool", "stdio",
+		"--permission-prompt-tool", "stdio", "--permission-mode", "default", // in which it asks, whatever the user has set
 	}
 	args = flag(args, "--model", c.Model)
 	args = flag(args, "--agent", c.Profile)
