@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 4s
 
-.PHONY: test need check unit fuzz bench profile interop generate build
+.PHONY: test need check unit fuzz bench profile interop soak generate build
 
 test: need check unit fuzz
 
@@ -41,6 +41,10 @@ profile:
 # Against other people's programs: needs the network, node and npm.
 interop:
 	$(GO) test -tags interop -count=1 -timeout 15m ./interop
+
+# Ten thousand phases, with subscribers who come and go: nothing grows, nothing is lost, nothing is left.
+soak:
+	$(GO) run ./scripts/soak
 
 # Write generated files anew: event schema, docs/events.md, docs/dialects.md, verdicts of the recorded streams.
 generate:
