@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 			if err := o.check(); err != nil {
 				return err
 			}
+			if o.terminal != "pty" && o.terminal != "tmux" {
+				return hinted{fmt.Errorf("--terminal %q: it is one of pty, tmux", o.terminal), "sluice drive --help"}
+			}
 			return exitWith(o.run(cmd.Context(), io, args[1:]))
 		},
 		ValidArgs: guest.Names(),
@@ -40,6 +44,7 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 	f, c, d := cmd.Flags(), &o.flags.Config, o.flags.Config
 	f.StringVarP(&c.Model, "model", "m", "", "the model, in the agent's own words (its usual one)")
 	f.StringVar(&o.profile, "agent", "", "an agent or mode of the agent's own")
+	f.StringVar(&o.terminal, "terminal", "pty", "where an agent runs that needs a terminal: pty, tmux")
 	f.StringVar(&c.Mode, "mode", d.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
 	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
 	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
@@ -69,6 +74,10 @@ func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
 	cfg := guest.Config{
 		Agent: r.guest, Workspace: r.workspace, Profile: r.profile, Group: &r.group, Gate: r.gate, OnAsk: r.onAsk, Judge: r.judge(), Now: time.Now,
 	}
+	cfg.Label, cfg.Terminal = r.label, r.terminal
+	if self, err := os.Executable(); err == nil {
+		cfg.Sidecar = []string{self, "claude-channel"}
+	}
 	if strings.HasPrefix(r.cfg.From["model"], "--") { // what is configured is a model of ours
 		cfg.Model = r.cfg.Model
 	}
@@ -82,7 +91,7 @@ func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
 	session, err := guest.Open(ctx, cfg, r.line.src)
 	if session != nil {
 		defer session.Close()
-		started.Backend = session.Backend()
+		started.Backend, started.DangerouslyLoad = session.Backend(), session.Loads()
 	}
 	r.line.src.Emit(event.Event{Body: started})
 	if ctx.Err() != nil {

@@ -36,6 +36,7 @@ type runOptions struct {
 	files                      []string
 	ephemeral                  bool
 	requireMCP                 []string
+	terminal                   string // of a guest that needs one: pty (or empty), tmux
 
 	guest string // who does the work, if it is not our own agent
 

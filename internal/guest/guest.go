@@ -165,6 +165,14 @@ func (s *Session) start(resume string) error {
 // Backend is what the guest is called where backends have names.
 func (s *Session) Backend() string { return s.guest.backend }
 
+// Loads says whether development channels are loaded, where that can be.
+func (s *Session) Loads() *bool {
+	if !s.guest.terminal {
+		return nil
+	}
+	return new(s.guest.channel)
+}
+
 // ID is what the guest calls this conversation, empty while it has not said so: a [Config] with it in Resume goes on with it.
 func (s *Session) ID() string { return s.id }
 
