@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/config"
-	"github.com/sluice-dev/sluice/internal/control"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
 )
@@ -94,8 +93,9 @@ type avenorFlags struct {
 	retries                         int
 	auto                            bool
 	allow, deny                     []string
-	handler                         string
-	patient                         time.Duration
+	steering
+	handler string
+	patient time.Duration
 }
 
 func avenorRunCommand(io IO) *cobra.Command {
@@ -106,8 +106,8 @@ func avenorRunCommand(io IO) *cobra.Command {
 		Long: `Run the agent on a prompt. What happens goes to the file that --on-event names, one event a line, session.end last. stdout is for a
 person: on a terminal it shows the run, in a pipe or a file it is what the agent said last.
 
-Nobody answers the agent's questions, unless --auto-approve or --permission-handler does: they are rejected then, and the run ends
-as blocked.
+Nobody answers the agent's questions, unless --auto-approve or --permission-handler does, or somebody over --control-socket: they are
+rejected then, and the run ends as blocked.
 
   0 end_turn        3 max_tokens            5 blocked       130, 143 cancelled
   2 refusal         4 max_turn_requests     124 timeout     1 any other`,
@@ -137,7 +137,8 @@ as blocked.
 	s.DurationVar(&f.wait, "retry-wait", 2*time.Second, "how long to wait before the first retry; it doubles, up to fifteen times as long")
 	s.BoolVar(&f.auto, "auto-approve", false, "answer every question with yes; that it was asked is told")
 	s.StringVar(&f.handler, "permission-handler", "", "file:BASE asks by files: BASE.req and BASE.req.response, see avenor answer")
-	s.DurationVar(&f.patient, "permission-timeout", 10*time.Minute, "how long an answer by file is waited for; then it is no")
+	s.DurationVar(&f.patient, "permission-timeout", 10*time.Minute, "how long an answer is waited for, by file or over the control socket; then it is no")
+	f.steering.flags(s)
 	s.StringVar(&f.sentinel, "sentinel-file", "", "file that says how the run ended, written when it has")
 	s.StringArrayVar(&f.allow, "allow", nil, "let pass without a question: 'bash(git *)', 'edit(src/**)'; may be repeated")
 	s.StringArrayVar(&f.deny, "deny", nil, "never let pass; may be repeated")
@@ -176,18 +177,14 @@ func (f *avenorFlags) words() []string {
 
 // asks says who is asked.
 func (f *avenorFlags) asks(o *runOptions) error {
-	if f.handler == "" {
-		return nil
-	}
-	base, ok := strings.CutPrefix(f.handler, "file:")
-	switch {
-	case !ok || base == "":
-		return fmt.Errorf("--permission-handler %q: it is file:BASE", f.handler)
-	case f.patient <= 0:
+	if f.patient <= 0 {
 		return fmt.Errorf("--permission-timeout %s: nobody could answer in time", f.patient)
 	}
-	o.handler, o.patient = base, f.patient
-	return (&control.Files{Base: base}).Check()
+	o.handler, o.patient, o.steering = f.handler, f.patient, f.steering
+	if o.on() {
+		o.onAsk = forward // who wants a socket answers by it
+	}
+	return nil
 }
 
 // options are a run of ours that does what the flags say.

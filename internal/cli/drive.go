@@ -49,7 +49,8 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
 	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
 	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
-	f.StringVar(&o.onAsk, "on-ask", o.onAsk, "when a question comes up: deny (the call, and go on), fail (the run)")
+	o.askFlags(f)
+	o.steering.flags(f)
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "answer every question with yes: what no rule denies passes, and that it was asked is told")
 	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
 	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
@@ -70,9 +71,10 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
 	rules, ruleErr := r.rules()
 	home, _ := os.UserHomeDir()
-	r.gate = gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerer())
+	r.gate = gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerers()...)
+	r.helm.watch(r.gate)
 	cfg := guest.Config{
-		Agent: r.guest, Workspace: r.workspace, Profile: r.profile, Group: &r.group, Gate: r.gate, OnAsk: r.onAsk, Judge: r.judge(), Now: time.Now,
+		Agent: r.guest, Workspace: r.workspace, Profile: r.profile, Group: &r.group, Gate: r.gate, OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Now: time.Now,
 	}
 	cfg.Label, cfg.Terminal = r.label, r.terminal
 	if self, err := os.Executable(); err == nil {

@@ -38,17 +38,19 @@ type runOptions struct {
 	requireMCP                 []string
 	terminal                   string // of a guest that needs one: pty (or empty), tmux
 
-	guest string // who does the work, if it is not our own agent
+	steering
+	handler string        // who is asked: file:BASE, or nobody
+	patient time.Duration // how long an answer is waited for
+	label   string        // a person's name for the run
+	guest   string        // who does the work, if it is not our own agent
 
 	// What only a face sets.
 	face    face
 	tell    dialect.Options
 	asked   gate.Answerer // who answers questions, if it is somebody else
-	handler string        // base of the files by which they are asked; empty: they are not
-	patient time.Duration // how long an answer by file is waited for; 0: as [control.Files] does
+	helm    *helm         // by which it is steered, if somebody has it already
 	door    door          // what lets commands in, instead of one message
 	runID   string        // of the run, where it is not the session's
-	label   string        // a person's name for it
 	wrong   error         // with the flags: it is told in the stream, and the run is over
 	eager   bool          // the model is opened before the first message, so that who has no key is told at once
 	hurry   time.Duration // how long MCP servers may take to start, where somebody waits for the run to be there; 0: the usual
@@ -81,7 +83,7 @@ type aftermath func(session string, end event.RunEnd, v outcome.Verdict, code in
 
 // defaults are the flags of a run as they are when nobody sets them. The configuration has its own.
 func defaults() runOptions {
-	return runOptions{checks: &checks{}, flags: config.Flags{Config: config.Defaults()}, retryFor: 10 * time.Minute, idle: 5 * time.Minute, onAsk: "deny", depth: 3}
+	return runOptions{checks: &checks{}, flags: config.Flags{Config: config.Defaults()}, retryFor: 10 * time.Minute, idle: 5 * time.Minute, onAsk: "deny", patient: 10 * time.Minute, depth: 3}
 }
 
 // given says that a key of the configuration was set by a flag.
@@ -144,7 +146,8 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
 	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
 	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
-	f.StringVar(&o.onAsk, "on-ask", o.onAsk, "when a question comes up: deny (the call, and go on), fail (the run)")
+	o.askFlags(f)
+	o.steering.flags(f)
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "answer every question with yes: what no rule denies passes, and that it was asked is told")
 	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
 	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
@@ -238,8 +241,10 @@ func (o runOptions) check() error {
 		return hinted{errors.New("--resume goes on with a session that is kept, under its own name: neither --session-id nor --ephemeral go with it"), o.help()}
 	}
 	return either(
-		one("on-ask", o.onAsk, "deny", "fail"),
+		one("on-ask", o.onAsk, "deny", "fail", forward),
 		o.hint(checkSession(o.session)),
+		o.hint(o.steering.check()),
+		o.hint(o.checkAsks()),
 	)
 }
 

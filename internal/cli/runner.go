@@ -38,6 +38,7 @@ type runner struct {
 	told     sync.Once // to over
 	group    proc.Group
 	gate     *gate.Gate // once the agent is made
+	forgiven int        // denials of replies that others followed
 	talk     *agent.Session
 	cfg      config.Loaded
 	gear     equipment
@@ -60,6 +61,10 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 	debug.SetGCPercent(100) // unlike a reader, an agent lives long beside others and should be small
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if o.helm == nil {
+		o.listed = o.listed || o.onAsk == forward // whoever answers must find it
+		o.helm = newHelm(o.steering)
+	}
 	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), unread: make(chan outcome.Verdict, 1), patience: patience, stop: func(c *outcome.Cause) { cancel(c) }}
 	force, release := r.watchSignals()
 	defer release()
@@ -101,6 +106,7 @@ func (r *runner) exit(session string, end event.RunEnd, v outcome.Verdict) int {
 	if r.over != nil {
 		r.told.Do(func() { r.over(session, end, v, code) })
 	}
+	r.helm.leave(code, end.Reason)
 	return code
 }
 
@@ -174,6 +180,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 		r.line.through(r.filter)
 	}
 	close(r.begun)
+	if err == nil {
+		err = r.helm.launch(r)
+	}
 	if r.shown == nil {
 		defer watchReader(r.io.Out, func() { r.stop(left) })()
 	}
@@ -187,6 +196,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 	go r.outwait(ctx, over)
 	if r.stall > 0 {
 		t := time.AfterFunc(r.stall, func() {
+			if r.helm.idle.Load() {
+				return // it is waiting to be asked: what is asked winds the clock up again
+			}
 			r.stop(&outcome.Cause{Outcome: event.Stalled, Reason: fmt.Sprintf("nothing happened for %s", r.stall)})
 		})
 		defer t.Stop()
@@ -284,6 +296,7 @@ func misuse(err error) outcome.Verdict {
 
 // finish leaves nothing behind, gives the stream its end, and says on stderr what went wrong.
 func (r *runner) finish(v outcome.Verdict) int {
+	r.helm.enter() // if it came to nothing before
 	end := r.line.finish(r.end(v))
 	if c := r.line.stage.failed; c != nil && end.Outcome == event.Done {
 		end.Outcome, end.Reason, end.Code = c.Outcome, c.Reason, c.Code // the journal knows better, but nobody was shown that
@@ -307,11 +320,15 @@ func (r *runner) end(v outcome.Verdict) event.RunEnd {
 
 // denied is the verdict on a run that came to its end, but not with all that it tried.
 func (r *runner) denied(v outcome.Verdict) outcome.Verdict {
-	if v.Outcome == event.Done && v.Denials > 0 && !r.deniedOK {
+	if n := v.Denials - r.forgiven; v.Outcome == event.Done && n > 0 && !r.deniedOK {
 		v.Outcome = event.Denied
-		v.Reason = "one of its calls was denied: " + v.Denied
-		if v.Denials > 1 {
-			v.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", v.Denials, v.Denied)
+		switch {
+		case r.forgiven > 0:
+			v.Reason = fmt.Sprintf("calls of its last reply were denied: %d", n)
+		case n > 1:
+			v.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", n, v.Denied)
+		default:
+			v.Reason = "one of its calls was denied: " + v.Denied
 		}
 	}
 	return v

@@ -81,7 +81,6 @@ func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 
 // serve lets a worker answer one message, or what comes through the door, and says how the run ends.
 func (r *runner) serve(ctx context.Context, args []string, session worker) outcome.Verdict {
-	inbox := make(chan event.Command, 1)
 	var message event.Message
 	if r.door == nil {
 		var err error
@@ -92,21 +91,17 @@ func (r *runner) serve(ctx context.Context, args []string, session worker) outco
 		if err != nil {
 			return misuse(err)
 		}
-		inbox <- message
-		close(inbox)
 	}
 	r.past(session.Recall)
 	if r.checks.expectChange {
 		r.tree.before(ctx, r.workspace)
 	}
+	r.helm.enter()
+	var v outcome.Verdict
 	if r.door != nil {
-		open, shut := context.WithCancel(ctx)
-		defer shut()
-		go r.attend(open, inbox)
-	}
-	v := r.insist(ctx, session, message, session.Serve(ctx, inbox))
-	if r.door != nil && ctx.Err() == nil && v.Outcome != event.Internal {
-		v.Outcome, v.Reason = event.Done, "" // a conversation that came to its end, whatever became of its replies
+		v = r.converse(ctx, session)
+	} else {
+		v = r.replies(ctx, session, message)
 	}
 	if v.Outcome == event.Done {
 		if err := r.checks.after(ctx, r); err != nil {
@@ -131,11 +126,25 @@ func (r *runner) attend(ctx context.Context, inbox chan<- event.Command) {
 	r.door(ctx, r, inbox)
 }
 
+// converse lets a worker answer what comes through the door.
+func (r *runner) converse(ctx context.Context, session worker) outcome.Verdict {
+	inbox := make(chan event.Command, 1)
+	open, shut := context.WithCancel(ctx)
+	defer shut()
+	go r.attend(open, inbox)
+	v := session.Serve(ctx, inbox)
+	if ctx.Err() == nil && v.Outcome != event.Internal {
+		v.Outcome, v.Reason = event.Done, "" // a conversation that came to its end, whatever became of its replies
+	}
+	return v
+}
+
 // agent is what the agent is made of.
 func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.Profile, rules []event.Rule, check func(string) error) agent.Config {
 	home, _ := os.UserHomeDir()
-	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerer())
+	g := gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerers()...)
 	r.gate = g
+	r.helm.watch(g)
 	o := tool.Options{
 		Workspace: r.workspace, Spill: r.spill(), Group: &r.group, Sandbox: r.gear.walled, Clean: r.line.secrets.Writer,
 		Hidden: func(target string) bool {
@@ -155,7 +164,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
 		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Describe: r.face.calls, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
 		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
-		OnAsk: r.onAsk, Options: r.face.options, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
+		OnAsk: r.onAsk, Answer: r.deadline(), Options: r.face.options, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,
 		After: func(ctx context.Context, c agent.Call, end event.ToolEnd) {
@@ -210,24 +219,39 @@ func (r *runner) price(name, prov, model string) provider.Price {
 	return p
 }
 
-// answerer is who answers questions: nobody is there, unless the face knows somebody or all of them were said yes to beforehand.
-func (r *runner) answerer() gate.Answerer {
-	if r.asked != nil {
-		return r.asked
-	}
-	if r.autoApprove {
-		return gate.Auto{}
+// answerers are those who answer questions: nobody is there, unless the face knows somebody, or all of them were said yes to
+// beforehand, or somebody is expected who answers by file or over the control socket. The first answer counts.
+func (r *runner) answerers() (list []gate.Answerer) {
+	switch {
+	case r.asked != nil:
+		return []gate.Answerer{r.asked}
+	case r.autoApprove:
+		return []gate.Answerer{gate.Auto{}}
 	}
 	if r.handler != "" {
-		return r.byFile()
+		list = append(list, r.byFile())
 	}
-	return gate.Nobody{}
+	if r.onAsk == forward {
+		list = append(list, gate.Inbox{})
+	}
+	return list // if it is empty the gate knows that nobody is there
+}
+
+// forward is what is done with a question that somebody may answer from outside.
+const forward = "forward"
+
+// deadline is how long a question waits for whoever answers over the control socket; 0: others look at the clock.
+func (r *runner) deadline() time.Duration {
+	if r.onAsk != forward || r.handler != "" || r.asked != nil {
+		return 0
+	}
+	return r.patient
 }
 
 // byFile asks by files. What goes wrong with them is told in the stream.
 func (r *runner) byFile() *control.Files {
 	return &control.Files{
-		Base: r.handler, Deadline: r.patient, Session: func() string { return r.session }, Hide: r.line.secrets.String,
+		Base: strings.TrimPrefix(r.handler, byFiles), Deadline: r.patient, Session: func() string { return r.session }, Hide: r.line.secrets.String,
 		Tell: func(_ event.GateAsked, err error) {
 			r.line.src.Emit(event.Event{Body: event.Error{Name: "PermissionError", Message: err.Error(), Source: "permission", Retryable: new(false)}})
 		},
@@ -404,7 +428,7 @@ func (r *runner) started(prov, model string, rules ...event.Rule) event.RunStart
 	return event.RunStarted{
 		Format: event.Format, Program: "sluice", Version: programVersion(), Cwd: r.workspace, Provider: prov, Model: model,
 		Profile: first(r.profile, profile), Run: r.runID, Label: r.label, Mode: first(r.mode, gate.ModeDefault), Rules: rules, Backend: "sluice", Ephemeral: r.ephemeral, Resumed: r.resume != "",
-		Capabilities: &event.Capabilities{ToolApproval: r.asked != nil, Thinking: true, MCP: len(r.cfg.MCP)+len(r.servers) > 0},
+		Capabilities: &event.Capabilities{ToolApproval: r.asked != nil || r.onAsk == forward, Thinking: true, MCP: len(r.cfg.MCP)+len(r.servers) > 0},
 	}
 }
 

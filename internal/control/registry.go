@@ -51,6 +51,27 @@ func (r Registry) Listen(id string, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
+// Enter lets a run be found whose socket is somewhere else, as long as it is served.
+func (r Registry) Enter(id string, s *Server) error {
+	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
+		return err
+	}
+	path := r.Path(id)
+	if to, err := os.Readlink(path); err == nil {
+		if err := free(to); err != nil {
+			return fmt.Errorf("the socket of another run is there: %w", err)
+		}
+		os.Remove(path) // it is left over
+	}
+	if err := os.Symlink(s.Path(), path); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.also = func() { os.Remove(path) }
+	return nil
+}
+
 // elsewhere is how folders are called that hold a socket whose own place has too long a name.
 const elsewhere = "sluice-socket-"
 

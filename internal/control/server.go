@@ -17,6 +17,7 @@ import (
 
 // ServerOptions say what a server can do besides steering the runs that it was given. The zero value: nothing.
 type ServerOptions struct {
+	Runs     []Run                                     // it serves from the beginning
 	Spawn    func(context.Context, Spawn) (Run, error) // begins a run, which the server then serves; nil: it serves what it was given
 	Shutdown func(mode string)                         // ends the process, "graceful" or "kill"; nil: every run is cancelled
 	Token    string                                    // by which whoever started us knows that it is us
@@ -77,6 +78,9 @@ func Listen(path string, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{o: o, socket: sock, guests: map[*guest]bool{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, r := range o.Runs {
+		s.Add(r)
+	}
 	s.running.Go(s.accept)
 	return s, nil
 }
