@@ -314,10 +314,10 @@ func TestEnsoResumeSendsTheSystemPrompt(t *testing.T) {
 	e := newEnso(t, `steps: [{text: One.}, {text: Two.}]`, "first")
 	e.play(0)
 	e.again("--continue", "again").play(0)
-	if len(e.requests) != 2 {
-		t.Fatalf("%d requests", len(e.requests))
+	if len(e.sent()) != 2 {
+		t.Fatalf("%d requests", len(e.sent()))
 	}
-	for i, r := range e.requests {
+	for i, r := range e.sent() {
 		if !strings.Contains(r, `"system":[{`) {
 			t.Errorf("request %d has no system prompt: %s", i+1, r)
 		}
@@ -346,8 +346,8 @@ func TestEnsoBothOutputsReachTheModel(t *testing.T) {
 		e := newEnso(t, fmt.Sprintf(`steps: [{call: {tool: bash, input: {cmd: "echo to-out; echo to-err >&2; exit %d"}}}, {text: Done.}]`, exit), "--yolo", "go").play(0)
 		result, _ := e.one("tool_call_end")["result"].(string)
 		for _, want := range []string{"to-out\\n", "to-err\\n"} {
-			if !strings.Contains(e.requests[1], want) || !strings.Contains(result, strings.TrimSuffix(want, "\\n")) {
-				t.Errorf("exit %d: %q, and the model was sent %s", exit, result, e.requests[1])
+			if !strings.Contains(e.sent()[1], want) || !strings.Contains(result, strings.TrimSuffix(want, "\\n")) {
+				t.Errorf("exit %d: %q, and the model was sent %s", exit, result, e.sent()[1])
 			}
 		}
 		if text, _ := e.one("tool_call_end")["error"].(string); (exit == 7) != strings.Contains(text, "7") {
@@ -361,8 +361,8 @@ func TestEnsoSettingsReachTheRequest(t *testing.T) {
 	e := newEnso(t, ensoFull, "--yolo", "go")
 	e.configure("thinking = \"high\"\n" + ensoWindow)
 	e.play(0)
-	if !strings.Contains(e.requests[0], `"thinking":{`) {
-		t.Errorf("the model was not told to think: %s", e.requests[0])
+	if !strings.Contains(e.sent()[0], `"thinking":{`) {
+		t.Errorf("the model was not told to think: %s", e.sent()[0])
 	}
 	e.one("compacted") // the window is the one that was set
 }
@@ -375,8 +375,8 @@ func TestEnsoRetriesAfterTheTimeItIsTold(t *testing.T) {
 			e := newEnso(t, fmt.Sprintf(`steps: [{text: Hello., fault: {status: %d, headers: {retry-after: "1"}, times: 1}}]`, status), "go")
 			began := time.Now()
 			e.play(0)
-			if took := time.Since(began); took < time.Second || len(e.requests) != 2 {
-				t.Errorf("%d requests in %v", len(e.requests), took)
+			if took := time.Since(began); took < time.Second || len(e.sent()) != 2 {
+				t.Errorf("%d requests in %v", len(e.sent()), took)
 			}
 		})
 	}

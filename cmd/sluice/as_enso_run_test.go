@@ -78,7 +78,7 @@ func TestEnsoPrompts(t *testing.T) {
 			if !strings.HasSuffix(said, c.want) || !strings.HasPrefix(name, "skill") && said != c.want {
 				t.Errorf("user_message is %q, want %q", said, c.want)
 			}
-			if sent := e.requests[0]; !strings.Contains(sent, ensoQuote(said)) {
+			if sent := e.sent()[0]; !strings.Contains(sent, ensoQuote(said)) {
 				t.Errorf("the model was not sent it: %s", sent)
 			}
 		})
@@ -98,8 +98,8 @@ func TestEnsoSessions(t *testing.T) {
 			t.Errorf("%v: %v", args, l)
 		}
 	}
-	if got := strings.Count(e.requests[3], `"role":"assistant"`); got != 3 {
-		t.Errorf("the last request has %d answers: %s", got, e.requests[3])
+	if got := strings.Count(e.sent()[3], `"role":"assistant"`); got != 3 {
+		t.Errorf("the last request has %d answers: %s", got, e.sent()[3])
 	}
 	before, err := os.ReadDir(e.path("state/sluice/sessions"))
 	if err != nil {
@@ -132,8 +132,8 @@ func TestEnsoKilledAndResumed(t *testing.T) {
 	if got := next.said("assistant_delta"); got != "Gone on." {
 		t.Errorf("it says %q", got)
 	}
-	if len(e.requests) != 2 || !strings.Contains(e.requests[1], `"tool_result"`) {
-		t.Errorf("the model was sent %v", e.requests)
+	if len(e.sent()) != 2 || !strings.Contains(e.sent()[1], `"tool_result"`) {
+		t.Errorf("the model was sent %v", e.sent())
 	}
 }
 
@@ -191,16 +191,16 @@ func TestEnsoReasoningIsNotSentBack(t *testing.T) {
 		t.Errorf("it shows %q", got)
 	}
 	e.again("--continue", "more").play(0)
-	if len(e.requests) != 3 {
-		t.Fatalf("%d requests", len(e.requests))
+	if len(e.sent()) != 3 {
+		t.Fatalf("%d requests", len(e.sent()))
 	}
-	for i, r := range e.requests {
+	for i, r := range e.sent() {
 		if strings.Contains(r, "houghts") || strings.Contains(r, "More of them") {
 			t.Errorf("request %d has thoughts in it: %s", i+1, r)
 		}
 	}
-	if !strings.Contains(e.requests[0], `"thinking"`) {
-		t.Errorf("the model was not told to think: %s", e.requests[0])
+	if !strings.Contains(e.sent()[0], `"thinking"`) {
+		t.Errorf("the model was not told to think: %s", e.sent()[0])
 	}
 }
 
@@ -210,7 +210,7 @@ func TestEnsoAgent(t *testing.T) {
 	e := newEnso(t, `steps: [{call: {tool: bash, input: {cmd: echo hi}}}, {text: Then not.}]`, "--yolo", "--agent", "reader", "go")
 	e.write("work/.sluice/agents/reader.md", "---\nname: reader\ndescription: reads\ntools: [read, task]\n---\nYou only read.\n")
 	e.play(0)
-	if sent := e.requests[0]; !strings.Contains(sent, "You only read.") || strings.Contains(sent, `"name":"bash"`) || !strings.Contains(sent, `"name":"spawn_agent"`) {
+	if sent := e.sent()[0]; !strings.Contains(sent, "You only read.") || strings.Contains(sent, `"name":"bash"`) || !strings.Contains(sent, `"name":"spawn_agent"`) {
 		t.Errorf("the model was sent %s", sent)
 	}
 	if text, _ := e.one("tool_call_end")["error"].(string); !strings.Contains(text, `there is no tool "bash"`) {
@@ -233,8 +233,8 @@ func TestEnsoMaxTurns(t *testing.T) {
 		e := newEnso(t, `steps: [{call: {tool: bash, input: {cmd: "echo $RANDOM$RANDOM"}}, repeat: 5}, {text: Done.}]`, "--yolo", "--max-turns", c.turns, "go")
 		e.configure("max_turns = 3\n")
 		e.play(c.exit)
-		if len(e.requests) != c.asked {
-			t.Errorf("--max-turns %s: %d requests, want %d", c.turns, len(e.requests), c.asked)
+		if len(e.sent()) != c.asked {
+			t.Errorf("--max-turns %s: %d requests, want %d", c.turns, len(e.sent()), c.asked)
 		}
 		text, _ := e.one("session_end")["error"].(string)
 		if (c.exit != 0) != strings.Contains(text, "turns") {

@@ -60,6 +60,13 @@ func (e *ensoRun) serve(text string) {
 	e.set("ANTHROPIC_BASE_URL", server.URL)
 }
 
+// sent is what the model was sent, request by request.
+func (e *ensoRun) sent() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.requests)
+}
+
 // again is another run in the same world, against the same model.
 func (e *ensoRun) again(args ...string) *ensoRun {
 	r := *e.run
