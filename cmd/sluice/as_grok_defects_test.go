@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -102,18 +103,18 @@ func TestGrokEveryStepIsClosed(t *testing.T) {
 				g.play(2)
 			} else {
 				seen := make(chan struct{})
+				var once sync.Once
 				g.args[1] = "raw" // so that we see when it speaks
 				g.start(func(_ *run, in *os.File) (all []byte) {
 					lines := bufio.NewReader(in)
 					for {
 						line, err := lines.ReadBytes('\n')
 						all = append(all, line...)
+						if err != nil || strings.Contains(string(line), "text_delta") {
+							once.Do(func() { close(seen) })
+						}
 						if err != nil {
 							return all
-						}
-						if strings.Contains(string(line), "text_delta") && seen != nil {
-							close(seen)
-							seen = nil
 						}
 					}
 				})
@@ -263,7 +264,7 @@ func TestGrokJSONOutputIsByteForByte(t *testing.T) {
 		t.Errorf("the output is %q", got)
 	}
 	told, _ := json.Marshal(text)
-	if !strings.Contains(g.requests[1], string(told)) {
+	if !strings.Contains(g.asked()[1], string(told)) {
 		t.Error("the model was told something else")
 	}
 }
@@ -279,7 +280,7 @@ func TestGrokNothingGivenByFlagIsKept(t *testing.T) {
 	g.write("work/.env", "GROK_BASE_URL="+thief.url+"\nGROK_API_KEY=other\nGROK_MODEL=other\n")
 	g.args = append(g.args, "-k", given, "-m", "grok-of-today", "-u", g.serveFor(given, `steps: [{call: {tool: bash, input: {command: "env; cat /proc/$PPID/cmdline | tr '\\0' ' '; set"}}}, {text: "The key is `+given+`."}]`))
 	g.play(0)
-	if len(thief.requests) > 0 {
+	if len(thief.asked()) > 0 {
 		t.Error("the repository's server was asked")
 	}
 	if strings.Contains(string(g.out)+g.errs.String(), given) {
@@ -321,7 +322,7 @@ func TestGrokMemoryDoesNotGrowWithTheSquare(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		most >>= 10
 	}
-	if most > 100<<10 {
+	if most > 256<<10 { // with the race detector in it; the square of it would be gigabytes
 		t.Errorf("it used %d kB of memory", most)
 	}
 	if n := len(g.one("text")["text"].(string)); n != 9_000*22 {
@@ -375,7 +376,7 @@ func TestGrokBadNumbersAreUsageErrors(t *testing.T) {
 		g := newGrok(t, greets, args...)
 		g.start(nil)
 		g.wait()
-		if g.exit != 1 || len(g.out) > 0 || !strings.Contains(g.errs.String(), "sluice: hint: ") || len(g.requests) > 0 {
+		if g.exit != 1 || len(g.out) > 0 || !strings.Contains(g.errs.String(), "sluice: hint: ") || len(g.asked()) > 0 {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, g.exit, g.out, g.errs.String())
 		}
 	}

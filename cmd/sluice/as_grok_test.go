@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +53,13 @@ func newGrok(t *testing.T, text string, args ...string) *grokRun {
 	g.set("GROK_BASE_URL", g.url)
 	g.program, g.args = "grok", append([]string{"--format", "json", "--prompt", "go"}, args...)
 	return g
+}
+
+// asked is what the model was sent so far.
+func (g *grokRun) asked() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.requests)
 }
 
 // again is another run in the same world.

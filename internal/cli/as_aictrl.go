@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
 )
 
@@ -135,13 +134,7 @@ func (a aictrlFlags) fill(io IO, o *runOptions) error {
 			}
 		}
 	}
-	if o.format == "aictrl" {
-		d, err := dialect.Lookup(o.format)
-		if err != nil {
-			return err
-		}
-		o.shown = &aside{stream: dialect.NewWriter(io.Out, d, o.tell), person: noticeboard{io.Err}}
-	}
+	o.board = noticeboard{io.Err}
 	o.dumb, _ = strconv.ParseBool(os.Getenv("AICTRL_HEADLESS"))
 	o.law = aictrlLaw
 	o.asked = aictrlNobody

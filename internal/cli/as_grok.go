@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/outcome"
@@ -116,13 +115,7 @@ func (g grokFlags) fill(io IO, o *runOptions) error {
 		o.flags.Network = true
 		o.given("network")
 	}
-	if o.format == "grok" {
-		d, err := dialect.Lookup(o.format)
-		if err != nil {
-			return err
-		}
-		o.shown = &aside{stream: dialect.NewWriter(io.Out, d, o.tell), person: grokBoard{noticeboard{io.Err}}}
-	}
+	o.board = grokBoard{noticeboard{io.Err}}
 	own := o.key != "" || o.baseURL != ""
 	o.asked = grokNobody
 	o.otherwise = func(p provider.Options) (name, why string) { return grokChoice(p, own) }

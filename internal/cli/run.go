@@ -54,6 +54,7 @@ type runOptions struct {
 	wrong   error         // with the flags: it is told in the stream, and the run is over
 	eager   bool          // the model is opened before the first message, so that who has no key is told at once
 	hurry   time.Duration // how long MCP servers may take to start, where somebody waits for the run to be there; 0: the usual
+	board   event.Sink    // where a person reads what the dialect has no word for
 	shown   event.Sink    // where the stream goes, if not to stdout
 	inner   bool          // it is one of several in this program: signals are not its own
 	servers []mcp.Server  // besides those of the configuration

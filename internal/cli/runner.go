@@ -282,7 +282,11 @@ func (r *runner) show() event.Sink {
 		return newText(r.io.Out, o)
 	}
 	d, _ := dialect.Lookup(first(format, "native"))
-	return dialect.NewWriter(r.io.Out, d, r.tell)
+	stream := dialect.NewWriter(r.io.Out, d, r.tell)
+	if r.board != nil {
+		return &aside{stream: stream, person: r.board}
+	}
+	return stream
 }
 
 // misuse is the verdict on what the user should type differently.
