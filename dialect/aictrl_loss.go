@@ -71,7 +71,7 @@ func aictrlRenamed(e event.Event) bool {
 func aictrlStartLosses() []Loss {
 	return join(
 		lost("run.started", Dropped, "only model, profile and rules are told", "program", "version", "cwd", "mode", "backend", "dangerously_load", "run", "label",
-			"resumed", "ephemeral", "capabilities"),
+			"resumed", "ephemeral", "capabilities", "phases"),
 		aictrlSome("run.started", Synthesised, "an agent is demanded: default is written", func(e event.Event) bool {
 			return e.Body.(event.RunStarted).Profile == ""
 		}, "profile"),

@@ -22,7 +22,7 @@ func aionrsLosses() []Loss {
 		approximated("it is told as an info", "compacted", "retry"),
 
 		lost("run.started", Dropped, "only the session and the capabilities are told", "cwd", "provider", "model", "profile", "mode", "rules", "backend",
-			"dangerously_load", "run", "label", "resumed"),
+			"dangerously_load", "run", "label", "resumed", "phases"),
 		when("run.started", "program", Dropped, "ready does not name the program", func(b event.RunStarted) bool { return b.Program != "aionrs" }),
 		when("run.started", "version", Dropped, "ready has the version of the protocol", func(b event.RunStarted) bool { return b.Version != aionrsVersion }),
 		when("run.started", "capabilities", Synthesised, "nobody knows them: none is promised", func(b event.RunStarted) bool { return b.Capabilities == nil }),

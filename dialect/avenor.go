@@ -170,7 +170,7 @@ func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
 	switch b := e.Body.(type) {
 	case event.RunStarted:
 		a.run, a.label = b.Run, b.Label
-		if !b.Inferred && e.Session != "" {
+		if !b.Inferred && e.Session != "" && !b.Phases {
 			dst = a.start(dst, e, b.Backend, b.Cwd, b.DangerouslyLoad)
 		}
 	case event.SessionStarted:

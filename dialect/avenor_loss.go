@@ -25,6 +25,7 @@ func avenorLosses() []Loss {
 		dropped("the last session.end, or avenor.loop.end, says it", "run.done", "run.failed", "run.cancelled"),
 
 		losing("run.started", "", Dropped, "a session has an id", func(e event.Event, b event.RunStarted) bool { return b.Inferred || e.Session == "" }),
+		when("run.started", "", Dropped, "each phase has a session.start of its own", func(b event.RunStarted) bool { return b.Phases }),
 		losing("run.started", "program", Dropped, "only backend and directory are told", avenorAlways[event.RunStarted]),
 		lost("run.started", Dropped, "only backend and directory are told", "version", "provider", "model", "profile", "mode", "rules", "resumed", "ephemeral", "capabilities"),
 		losing("run.started", "dangerously_load", Synthesised, "it is demanded and not known: false is written", func(_ event.Event, b event.RunStarted) bool {

@@ -48,7 +48,7 @@ func ensoLosses() []Loss {
 			{Kind: "turn.ended", Fate: Synthesised, Why: "a block of text that another one follows, or whose attempt was given up, is closed like an answer", when: ensoNever},
 		},
 		lost("run.started", Dropped, "only session, model and folder are told", "format", "program", "version", "provider", "profile", "mode", "rules", "backend",
-			"dangerously_load", "run", "label", "capabilities"),
+			"dangerously_load", "run", "label", "capabilities", "phases"),
 		[]Loss{
 			{Kind: "run.started", Field: "session", Fate: Dropped, Why: "the id of a session that is not kept is empty", when: func(e event.Event) bool {
 				b, ok := e.Body.(event.RunStarted)

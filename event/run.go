@@ -18,6 +18,7 @@ type RunStarted struct {
 	Resumed         bool          `json:"resumed,omitempty"`          // goes on with an earlier session
 	Ephemeral       bool          `json:"ephemeral,omitempty"`        // nothing is kept
 	Capabilities    *Capabilities `json:"capabilities,omitempty"`     // what a client may expect
+	Phases          bool          `json:"phases,omitempty"`           // the work is that of phases, which have sessions of their own
 	Inferred        bool          `json:"inferred,omitempty"`
 }
 

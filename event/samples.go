@@ -39,7 +39,7 @@ func Samples() []Event {
 		{top, RunStarted{
 			Format: Format, Program: "sluice", Version: "0.1.0", Cwd: "/src", Provider: "anthropic", Model: "claude-sonnet-4", Profile: "default", Mode: "auto_edit",
 			Rules: []Rule{rule}, Backend: "sluice", DangerouslyLoad: new(false), Run: "run_1", Label: "nightly", Resumed: true, Ephemeral: true,
-			Capabilities: &Capabilities{ToolApproval: true, Thinking: true, MCP: true}, Inferred: true,
+			Capabilities: &Capabilities{ToolApproval: true, Thinking: true, MCP: true}, Phases: true, Inferred: true,
 		}},
 		{top, SessionStarted{Backend: "claude", Cwd: "/src", Model: "claude-sonnet-4", DangerouslyLoad: new(true), Resumed: true}},
 		{top, Catalog{
