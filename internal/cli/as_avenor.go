@@ -46,7 +46,7 @@ func avenorCommand(io IO) *cobra.Command {
   avenor watch --follow --classify run.ndjson
   avenor digest --classify run.ndjson`,
 			}
-			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io))
+			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io), stableCommand(io))
 			var words []string
 			for _, c := range root.Commands() {
 				words = append(words, c.Name())
@@ -94,12 +94,14 @@ type avenorFlags struct {
 	auto                            bool
 	allow, deny                     []string
 	steering
+	amend   func(*runOptions) // has the last word
 	handler string
 	patient time.Duration
 }
 
-func avenorRunCommand(io IO) *cobra.Command {
-	var f avenorFlags
+func avenorRunCommand(io IO) *cobra.Command { return new(avenorFlags).command(io) }
+
+func (f *avenorFlags) command(io IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags]",
 		Short: "run the agent on a prompt, and write what happens to a file",
@@ -163,6 +165,9 @@ func (f *avenorFlags) run(ctx context.Context, io IO, set *pflag.FlagSet) error 
 		return o.hint(err)
 	}
 	o.over = s.write
+	if f.amend != nil {
+		f.amend(&o)
+	}
 	io.In = nil // stdin is nobody's
 	return exitWith(o.run(ctx, io, f.words()))
 }

@@ -30,7 +30,7 @@ func (n *narrator) Put(e event.Event, emit func(event.Event)) {
 	}
 	if n.failed != nil {
 		switch e.Body.(type) {
-		case event.Notice, event.Diag, event.Unknown: // these decide nothing
+		case event.Notice, event.Diag, event.Custom, event.Unknown: // these decide nothing
 			emit(e)
 			return
 		case event.PhaseRetry:

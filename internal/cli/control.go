@@ -235,6 +235,9 @@ func spawnCommand(io IO, t *target) *cobra.Command {
 			if timeout > 0 {
 				s.Timeout = timeout.String()
 			}
+			if err := here(&s); err != nil {
+				return err
+			}
 			return t.talk(cmd.Context(), io, nil, func(ctx context.Context, c *control.Client, _ string) error {
 				st, err := c.Spawn(ctx, s)
 				if err != nil {
@@ -255,6 +258,21 @@ func spawnCommand(io IO, t *target) *cobra.Command {
 	f.IntVar(&s.MaxRetries, "max-retries", 0, "as in avenor run")
 	f.DurationVar(&timeout, "timeout", 0, "as in avenor run")
 	return cmd
+}
+
+// here makes the paths of a run those that they are here: a supervisor may be somewhere else.
+func here(s *control.Spawn) (err error) {
+	s.Dir = first(s.Dir, ".")
+	for _, path := range []*string{&s.Dir, &s.PromptFile, &s.Config, &s.OnEvent, &s.SentinelFile} {
+		if *path != "" && err == nil {
+			*path, err = filepath.Abs(*path)
+		}
+	}
+	if base, ok := strings.CutPrefix(s.PermissionHandler, byFiles); ok && base != "" && err == nil {
+		base, err = filepath.Abs(base)
+		s.PermissionHandler = byFiles + base
+	}
+	return err
 }
 
 func emitCommand(io IO) *cobra.Command {

@@ -244,7 +244,7 @@ func (o runOptions) check() error {
 	return either(
 		one("on-ask", o.onAsk, "deny", "fail", forward),
 		o.hint(checkSession(o.session)),
-		o.hint(o.steering.check()),
+		o.hint(o.steered().check()),
 		o.hint(o.checkAsks()),
 	)
 }

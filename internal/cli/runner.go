@@ -62,8 +62,7 @@ func (o runOptions) run(ctx context.Context, io IO, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if o.helm == nil {
-		o.listed = o.listed || o.onAsk == forward // whoever answers must find it
-		o.helm = newHelm(o.steering)
+		o.helm = newHelm(o.steered())
 	}
 	r := &runner{runOptions: o, io: io, began: time.Now(), begun: make(chan struct{}), unread: make(chan outcome.Verdict, 1), patience: patience, stop: func(c *outcome.Cause) { cancel(c) }}
 	force, release := r.watchSignals()

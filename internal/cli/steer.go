@@ -59,6 +59,13 @@ func (o *runOptions) checkAsks() error {
 // byFiles is how a handler begins that is files.
 const byFiles = "file:"
 
+// steered is how the run is steered: where questions are forwarded, whoever answers must find it.
+func (o *runOptions) steered() steering {
+	s := o.steering
+	s.listed = s.listed || o.onAsk == forward
+	return s
+}
+
 // on says whether there is a socket.
 func (s steering) on() bool { return s.socket != "" || s.listed }
 

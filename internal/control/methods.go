@@ -10,6 +10,9 @@ import (
 // CodeNoPending says that the question has been answered, or withdrawn, or never was.
 const CodeNoPending = -32001
 
+// CodeCapacity says that a supervisor has as many runs as it may have.
+const CodeCapacity = -32050
+
 // methods is what a connection may ask for. To add one: write it and name it here, and in docs/control.md.
 var methods = map[string]func(*guest, *rpc.Request) (any, error){
 	"identity":             (*guest).identity,
