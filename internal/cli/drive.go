@@ -95,11 +95,11 @@ func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
 		defer session.Close()
 		started.Backend, started.DangerouslyLoad = session.Backend(), session.Loads()
 	}
-	r.line.src.Emit(event.Event{Body: started})
+	steerErr := r.announce(started)
 	if ctx.Err() != nil {
 		return outcome.Ended(ctx)
 	}
-	if err := either(ruleErr, err); err != nil {
+	if err := either(steerErr, ruleErr, err); err != nil {
 		return misuse(hinted{err, "sluice drive --help"})
 	}
 	r.tree.before(ctx, r.workspace)

@@ -179,9 +179,6 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 		r.line.through(r.filter)
 	}
 	close(r.begun)
-	if err == nil {
-		err = r.helm.launch(r)
-	}
 	if r.shown == nil {
 		defer watchReader(r.io.Out, func() { r.stop(left) })()
 	}

@@ -92,6 +92,7 @@ type helm struct {
 	started chan struct{} // closed when it has a journal
 	over    chan struct{} // closed when it has ended
 	idle    atomic.Bool   // it waits for a prompt
+	mute    atomic.Bool   // it has one, and has not told of it yet
 	bell    chan struct{} // something came
 	end     sync.Once
 
@@ -114,6 +115,12 @@ func newHelm(s steering) *helm {
 
 var errOver = errors.New("the run is over, or about to be")
 
+// announce begins the stream. Only then is the run there for others: what its journal has from before is over.
+func (r *runner) announce(b event.RunStarted) error {
+	r.line.src.Emit(event.Event{Body: b})
+	return r.helm.launch(r)
+}
+
 // launch opens the run's socket. By then it has a journal.
 func (h *helm) launch(r *runner) error {
 	h.mu.Lock()
@@ -128,6 +135,11 @@ func (h *helm) launch(r *runner) error {
 		h.server = server
 		h.mu.Unlock()
 	}
+	r.line.src.Watch(func(e event.Event) {
+		if _, ok := e.Body.(event.Prompt); ok && e.Top() {
+			h.mute.Store(false)
+		}
+	})
 	close(h.started)
 	return nil
 }
@@ -199,7 +211,7 @@ func (h *helm) Info() control.Info {
 	r := h.r
 	return control.Info{
 		ID: first(h.id, r.session), Label: r.label, Run: r.runID, Journal: r.journal(), Dir: r.workspace, Backend: first(r.guest, "sluice"),
-		Agent: r.profile, Model: r.cfg.Model, Parent: h.parent, Events: h.events, Sentinel: h.sentinel, Parks: h.park > 0,
+		Agent: r.profile, Model: r.cfg.Model, Parent: h.parent, Events: h.events, Sentinel: h.sentinel, Parks: h.park > 0 && len(h.queue) == 0 && !h.mute.Load(),
 		PID: os.Getpid(), Started: h.began, Exit: h.exit,
 	}
 }
@@ -345,6 +357,7 @@ func (h *helm) take(ctx context.Context, last bool) (m event.Message, one contex
 	case ctx.Err() == nil && len(h.queue) > 0:
 		m, h.queue = h.queue[0], h.queue[1:]
 		one, h.stop = context.WithCancelCause(ctx)
+		h.mute.Store(true)
 		return m, one, true
 	case ctx.Err() != nil || last || h.full:
 		h.full = true

@@ -46,7 +46,9 @@ func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 	if profileErr == nil && who.Name != "" {
 		name, prov, model, rules, ruleErr = r.play(who, name, prov, model, rules, ruleErr)
 	}
-	r.line.src.Emit(event.Event{Body: r.started(prov, model, r.resolved(rules)...)})
+	if err := r.announce(r.started(prov, model, r.resolved(rules)...)); err != nil {
+		return misuse(err)
+	}
 	defer r.gear.release()
 	gearErr := r.equip(ctx)
 	for _, p := range r.gear.problems {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/rpc"
@@ -65,11 +66,18 @@ func Await(ctx context.Context, path, run, until string, passed func(Moment)) (M
 		return Moment{}, fmt.Errorf("nobody can wait until %q: it is attention or done", until)
 	}
 	bell := make(chan struct{}, 1)
+	var ended atomic.Pointer[event.Outcome] // as the run said it, if its journal goes with it
 	c, err := Dial(ctx, path, func(e Event) {
 		var head struct {
 			Kind string `json:"kind"`
+			Body struct {
+				Outcome event.Outcome `json:"outcome"`
+			} `json:"body"`
 		}
 		if json.Unmarshal(e.Line, &head) == nil && stirs(head.Kind) {
+			if strings.HasPrefix(head.Kind, "run.") && head.Body.Outcome != "" {
+				ended.Store(&head.Body.Outcome)
+			}
 			select {
 			case bell <- struct{}{}:
 			default:
@@ -98,12 +106,12 @@ func Await(ctx context.Context, path, run, until string, passed func(Moment)) (M
 		case errors.As(err, &gone):
 			return Moment{}, err
 		case err != nil: // the connection is: the journal knows
-			return left(s), nil
+			return left(s, ended.Load()), nil
 		}
 		s = now
 		if m, over := s.moment(); over {
 			if m.Output, err = c.Result(ctx, s.RuntimeID); err != nil {
-				m.Output = left(s).Output
+				m.Output = left(s, nil).Output
 			}
 			return m, nil
 		}
@@ -159,13 +167,16 @@ func answered(stop string) bool {
 	return stop == "" || stop == "end_turn" || stop == "stop_sequence"
 }
 
-// left is how a run ended whose process is gone: its journal says it, or nobody could.
-func left(s Status) Moment {
+// left is how a run ended whose process is gone: it said so, or its journal does, or nobody could.
+func left(s Status, told *event.Outcome) Moment {
 	v := view{path: s.Journal}
 	now, said, err := v.now()
 	m := Moment{Event: "end", RuntimeID: s.RuntimeID, Phase: "killed", Reason: "its process is gone"}
 	if err == nil && now.Outcome != "" {
-		s.State, s.Outcome = "ended", now.Outcome
+		told = &now.Outcome
+	}
+	if told != nil {
+		s.State, s.Outcome = "ended", *told
 		m, _ = s.moment()
 	}
 	m.Output = said

@@ -20,7 +20,7 @@ import (
 // A Run is what a [Server] steers. Its methods may be called by many goroutines at once, and return soon: what they ask for
 // may happen later. They may be called when the run is over, and say so.
 type Run interface {
-	// Info says what the run is. Only Exit changes.
+	// Info says what the run is. Only Exit and Parks change.
 	Info() Info
 	// Send puts a command into the run's inbox.
 	Send(event.Command) error
@@ -47,7 +47,7 @@ type Info struct {
 	Parent   string // the run that spawned it
 	Events   string // where its stream is written, if that is a file
 	Sentinel string // file that says how it ended
-	Parks    bool   // it waits for a prompt when a reply is over, instead of ending
+	Parks    bool   // if its reply is over it waits for a prompt: it does not end, and has none
 	PID      int
 	Started  time.Time
 	Exit     *int // its exit code, once it is over
