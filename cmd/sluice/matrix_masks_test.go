@@ -59,7 +59,7 @@ var aictrlMask = &mask{
 		r.configured(w)
 		return w.last(args)
 	},
-	words: map[string]string{letPass: "to let it pass: AICTRL_PERMISSION='{\"bash\":{\"stray one\":\"allow\""},
+	words: map[string]string{letPass: "to let it pass, put this last in AICTRL_PERMISSION: {\"bash\":{\"stray one\":\"allow\""},
 	cannot: map[string]string{
 		"--max-tool-rounds":                       "it counts no rounds",
 		"a session is there already":              "it names new sessions itself",

@@ -47,6 +47,7 @@ type Config struct {
 	Price      provider.Price // zero: unknown; its window is the model's
 
 	MaxTokens int    // of one answer; 0: the provider's usual
+	Longer    string // what to do about an answer that was cut there; empty: to ask for less
 	Thinking  string // as [provider.Request] has it
 	Forget    bool   // what the model thought is not told to it again
 	Turns     int    // answers in one reply, or of one sub-agent; 0: no limit

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -131,7 +132,7 @@ func (r *reply) turns(ctx context.Context) outcome.Verdict {
 			return refused(t.err)
 		case t.finish == event.FinishLength:
 			r.cancel(t.calls, "the answer was cut by the output limit")
-			return outcome.Failed("max_tokens", "the answer was cut by the output limit; --max-tokens raises it")
+			return outcome.Failed("max_tokens", "the answer was cut by the output limit; "+cmp.Or(r.cfg.Longer, "ask for less at once"))
 		case t.finish == event.FinishRefusal:
 			r.cancel(t.calls, "the model refused")
 			return outcome.Failed("refusal", "the model refused")

@@ -27,6 +27,7 @@ type face struct {
 	permit  func(tool, permission string) string    // its names for permissions; nil: ours
 	options []event.Option                          // its answers to questions; nil: [gate.Options]
 	denied  string                                  // how a reply ends that came to its end without what was denied; empty: well, and only the run is denied
+	longer  string                                  // how an answer can be longer than its limit, if there is a flag for it
 	forget  bool                                    // what the model thought is not told to it again
 	calls   map[string]string                       // what it calls calls of its tools, with %s for their title; their name and that, if it is not there
 	exit    func(event.RunEnd, outcome.Verdict) int // its exit codes; nil: ours

@@ -223,6 +223,6 @@ var aictrlNobody = gate.AnswererFunc(func(q event.GateAsked, answer func(gate.An
 		rule = append(wire.AppendString(rule, p), `:"allow"`...)
 	}
 	rule = append(rule, "}}"...)
-	why := "nobody is there to allow it; to let it pass: AICTRL_PERMISSION='" + strings.ReplaceAll(string(rule), "'", `'\''`) + "'"
+	why := "nobody is there to allow it; to let it pass, put this last in AICTRL_PERMISSION: " + string(rule)
 	_ = answer(gate.Answer{By: event.ByNobody, Reason: why}) // late: somebody was there after all
 })

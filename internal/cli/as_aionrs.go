@@ -23,8 +23,9 @@ var aionrsFace = face{
 		"read": "Read", "write": "Write", "edit": "Edit", "bash": "Bash", "glob": "Glob", "grep": "Grep", "task": "Spawn", "skill": "Skill",
 		"bash_output": "", "todo": "", // which its document does not have
 	},
-	calls: map[string]string{"Write": "Write to %s", "Bash": "Execute: %s", "Glob": "Search for %s", "Grep": "Grep %s", "Spawn": "Spawn: %s"},
-	exit:  aionrsExit,
+	calls:  map[string]string{"Write": "Write to %s", "Bash": "Execute: %s", "Glob": "Search for %s", "Grep": "Grep %s", "Spawn": "Spawn: %s"},
+	longer: longer,
+	exit:   aionrsExit,
 }
 
 // aionrsExit: a conversation that came to its end is 0, whatever became of its replies; what stops it has its own code; the rest

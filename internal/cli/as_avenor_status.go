@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/fold"
+	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
 // A narrator is a filter that says what the agent is at: one status before each event that shows it, as a supervisor's readers
@@ -49,7 +50,10 @@ func (n *narrator) Put(e event.Event, emit func(event.Event)) {
 		n.answer(b, emit)
 		return
 	}
-	if _, ends := event.AsRunEnd(e.Body); ends {
+	if end, ends := event.AsRunEnd(e.Body); ends {
+		if _, failed := e.Body.(event.RunFailed); failed && !n.over && avenorStop(end, outcome.Verdict{}) == "error" { // nobody began to work, so nobody has said why
+			emit(event.Event{Header: event.Header{Session: n.session}, Body: event.Error{Name: "AvenorError", Message: end.Reason, Source: "backend", Retryable: new(false)}})
+		}
 		n.done(emit)
 	} else if e.Top() && !n.work(e, emit) {
 		return

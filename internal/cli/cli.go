@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -74,8 +75,20 @@ func Run(ctx context.Context, args []string, io IO) int {
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
-	io.complain(err)
+	io.complain(lost(err))
 	return exitUsage
+}
+
+// unknownCommand is how cobra complains of one: with the command that it belongs to and, perhaps, what was meant.
+var unknownCommand = regexp.MustCompile(`^(unknown command "[^"]*" for "([^"]*)")(?:\s+Did you mean this\?\s+(\S+))?`)
+
+// lost says what to type instead of a command that is not there.
+func lost(err error) error {
+	m := unknownCommand.FindStringSubmatch(err.Error())
+	if m == nil || errors.As(err, new(hinted)) {
+		return err
+	}
+	return hinted{errors.New(m[1]), m[2] + " " + first(m[3], "--help")}
 }
 
 // complain says what is wrong, and what to type next, without the secrets that somebody may have typed.

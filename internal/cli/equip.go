@@ -98,7 +98,7 @@ func (r *runner) enclose() (err error) {
 		Workspace: r.workspace, Readable: []string{r.spill()}, Hidden: append(sandbox.KeyPlaces(os.Getenv), state), Network: r.cfg.Network,
 	})
 	if err != nil {
-		return hinted{err, "--sandbox auto takes what the machine has"}
+		return hinted{err, r.orHelp("--sandbox auto takes what the machine has")}
 	}
 	if r.cfg.Sandbox != string(sandbox.Off) {
 		r.gear.problems = append(r.gear.problems, r.gear.box.Enforced())

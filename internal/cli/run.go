@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -239,7 +238,11 @@ func (o runOptions) check() error {
 		return hinted{err, o.help()}
 	}
 	if o.resume != "" && (o.session != "" || o.ephemeral) {
-		return hinted{errors.New("--resume goes on with a session that is kept, under its own name: neither --session-id nor --ephemeral go with it"), o.help()}
+		other := "--session-id"
+		if o.ephemeral {
+			other = "--ephemeral"
+		}
+		return hinted{fmt.Errorf("--resume goes on with a session that is kept, under its own name: %s does not go with it", other), o.help()}
 	}
 	return either(
 		one("on-ask", o.onAsk, "deny", "fail", forward),

@@ -206,7 +206,9 @@ func (r *runner) whole(ctx context.Context, args []string) int {
 		if at, aerr := filepath.Abs(first(r.workspace, ".")); aerr == nil {
 			r.workspace = at // as far as anybody got
 		}
-		r.line.src.Emit(event.Event{Body: r.started(prov, model)})
+		b := r.started(prov, model)
+		b.Resumed = false // nothing was read of the session that was to be gone on with
+		r.line.src.Emit(event.Event{Body: b})
 		v = misuse(err)
 		if w == nil && !errors.As(err, new(hinted)) {
 			v = outcome.Verdict{Outcome: event.Internal, Reason: err.Error()}

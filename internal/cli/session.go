@@ -52,7 +52,7 @@ func (r *runner) prepare() (*journal.Writer, error) {
 		return nil, hinted{fmt.Errorf("there is a session %q already", r.session), "--resume " + r.session + " goes on with it"}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w (XDG_STATE_HOME names another place, --ephemeral keeps none)", err)
+		return nil, fmt.Errorf("%w (XDG_STATE_HOME names another place)", err)
 	}
 	return w, nil
 }
@@ -135,14 +135,17 @@ func recall(show event.Sink, e event.Event) {
 }
 
 // enterWorkspace finds the folder to work in, and what is configured there.
-func (r *runner) enterWorkspace() (err error) {
-	if r.workspace, err = filepath.Abs(first(r.workspace, ".")); err == nil {
-		r.workspace, err = filepath.EvalSymlinks(r.workspace)
+func (r *runner) enterWorkspace() error {
+	at, err := filepath.Abs(first(r.workspace, "."))
+	if err == nil {
+		r.workspace = at // which is told also if there is no such folder
+		at, err = filepath.EvalSymlinks(at)
 	}
 	if err == nil {
+		r.workspace = at
 		var info os.FileInfo
-		if info, err = os.Stat(r.workspace); err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder", r.workspace)
+		if info, err = os.Stat(at); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", at)
 		}
 	}
 	if err != nil {

@@ -189,7 +189,7 @@ func answered(word string, a event.GateAnswer) string {
 // advise says why a call was denied, and what to type so that the next one passes.
 func (s *textSink) advise(depth int, a event.GateAnswer) {
 	why := a.Reason
-	if a.By == event.ByNobody && a.Permission != "" && !strings.Contains(why, "--allow") {
+	if a.By == event.ByNobody && a.Permission != "" && !strings.Contains(why, "to let it pass") {
 		pattern := "*"
 		if len(a.Patterns) == 1 {
 			pattern = a.Patterns[0]

@@ -165,7 +165,7 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		Open:     func(context.Context) (provider.Model, error) { return r.open(name) },
 		Provider: prov, Model: model, Profile: first(who.Name, profile), System: r.instructions(who),
 		Tools: set.Tools(), Only: r.face.named(who.Tools), Names: r.face.tools, Args: r.face.args, Describe: r.face.calls, Gate: g, Permission: r.face.permit, Price: r.price(name, prov, model),
-		MaxTokens: r.maxTokens, Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
+		MaxTokens: r.maxTokens, Longer: r.longer(), Thinking: r.thinking, Forget: r.face.forget, Turns: r.turns, Rounds: r.rounds, Steps: r.steps, Budget: r.budget,
 		OnAsk: r.onAsk, Answer: r.deadline(), Options: r.face.options, Depth: r.depth, NewSession: newSession, Check: check, Judge: r.judge(),
 		Workspace: r.workspace, Skills: r.gear.skills, Roles: r.roles(),
 		Before: r.beforeTool,
@@ -176,6 +176,16 @@ func (r *runner) agent(ctx context.Context, name, prov, model string, who skill.
 		Changing: func() { r.tree.before(ctx, r.workspace) }, Now: time.Now,
 	}
 }
+
+// longer says how an answer can be longer, where there is a flag for it.
+func (r *runner) longer() string {
+	if r.face.name == "" {
+		return longer
+	}
+	return r.face.longer
+}
+
+const longer = "--max-tokens raises it"
 
 // instructions are what the model is told first.
 func (r *runner) instructions(who skill.Profile) string {

@@ -127,7 +127,7 @@ func State(env func(string) string) (string, error) {
 	if home := env("HOME"); home != "" {
 		return filepath.Join(home, ".local", "state", "sluice"), nil
 	}
-	return "", errors.New("there is no HOME and no XDG_STATE_HOME: nobody knows where to keep the journal; try --ephemeral")
+	return "", errors.New("there is no HOME and no XDG_STATE_HOME: nobody knows where to keep the journal: set one of them")
 }
 
 // Read reads a file. One that is not there is an empty one.

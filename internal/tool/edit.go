@@ -42,7 +42,7 @@ func (t edit) Plan(input event.Raw) (Plan, error) {
 	}
 	switch {
 	case a.Old == "":
-		return Plan{}, errors.New("old_string is empty: name the text to be replaced, or make a file with write")
+		return Plan{}, errors.New("old_string is empty: name the text to be replaced, or write the whole file")
 	case a.Old == a.New:
 		return Plan{}, errors.New("old_string and new_string are the same: there is nothing to do")
 	}
@@ -53,7 +53,7 @@ func (t edit) Plan(input event.Raw) (Plan, error) {
 		Run: func(context.Context, func(string)) Result {
 			c, err := t.w.change(p, func(before string, err error) (string, error) {
 				if errors.Is(err, fs.ErrNotExist) {
-					return "", errors.New("there is no such file: make it with write, or look for it with glob")
+					return "", errors.New("there is no such file: write it first, or look for it with glob")
 				}
 				return a.swap.in(before)
 			})
