@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -62,8 +63,8 @@ func (s *sentinel) clear() error {
 		return nil
 	case err != nil:
 		return err
-	case info.IsDir():
-		return &fs.PathError{Op: "write", Path: s.path, Err: fs.ErrExist}
+	case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0: // a folder, or a device, which must not become a file
+		return &fs.PathError{Op: "write", Path: s.path, Err: errors.New("it is there, and is not a file")}
 	}
 	return os.Remove(s.path)
 }

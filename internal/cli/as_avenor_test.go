@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -156,6 +157,22 @@ func TestAvenorSentinel(t *testing.T) {
 	}
 	if got := (&sentinel{}).text("", event.RunEnd{Outcome: event.Done}, outcome.Verdict{}, 0); got != "DONE\nSESSION=\nSTOP_REASON=end_turn\n" {
 		t.Errorf("with nothing known it is %q", got)
+	}
+}
+
+// An earlier sentinel is taken away, also one that is a link; a folder or a pipe is not a sentinel, and stays.
+func TestAvenorSentinelIsAFile(t *testing.T) {
+	dir := t.TempDir()
+	file, link, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	err := either(os.WriteFile(file, nil, 0o666), os.Symlink("/nowhere", link), syscall.Mkfifo(pipe, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, stays := range map[string]bool{file: false, link: false, pipe: true, dir: true, filepath.Join(dir, "none"): false} {
+		err := (&sentinel{path: path}).clear()
+		if _, gone := os.Lstat(path); (err != nil) != stays || (gone == nil) != stays {
+			t.Errorf("%s: %v, and then %v", path, err, gone)
+		}
 	}
 }
 
