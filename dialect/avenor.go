@@ -49,6 +49,7 @@ type avenorEncoder struct {
 	run, label string
 	session    string // of the top agent
 	backend    string // as the last session.start said
+	bare       bool   // loops and phases have no session: those of a run of phases are theirs
 
 	block  avenorBlock
 	void   map[string]bool // ids of blocks that were cut, in this turn
@@ -169,7 +170,7 @@ func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
 	}
 	switch b := e.Body.(type) {
 	case event.RunStarted:
-		a.run, a.label = b.Run, b.Label
+		a.run, a.label, a.bare = b.Run, b.Label, b.Phases
 		if !b.Inferred && e.Session != "" && !b.Phases {
 			dst = a.start(dst, e, b.Backend, b.Cwd, b.DangerouslyLoad)
 		}

@@ -363,6 +363,9 @@ func counted(n *int64) int64 {
 // close ends the run: a session, or the loop, that is still open.
 func (a *avenorEncoder) close(dst []byte, e event.Event) []byte {
 	if a.loop == inLoop {
+		if a.bare {
+			e.Session = ""
+		}
 		return a.cutLoop(dst, e)
 	}
 	if a.over {

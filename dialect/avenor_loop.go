@@ -60,6 +60,9 @@ func (a *avenorEncoder) cutLoop(dst []byte, e event.Event) []byte {
 // looping tells phases and what is around them.
 func (a *avenorEncoder) looping(dst []byte, e event.Event) []byte {
 	dst = a.release(dst)
+	if _, retry := e.Body.(event.PhaseRetry); a.bare && !retry {
+		e.Session = ""
+	}
 	if b, ok := e.Body.(event.LoopStarted); ok {
 		if a.cut {
 			dst = a.cutLoop(dst, event.Event{Header: e.Header})

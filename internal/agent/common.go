@@ -20,6 +20,13 @@ type Common struct {
 // NewCommon makes names that no event has up to the one numbered last: numbers of ids run ahead of those of events.
 func NewCommon(last uint64) *Common { return &Common{last: last, calls: map[string]int{}} }
 
+// After makes names that no event has up to the one numbered last: others have emitted meanwhile.
+func (c *Common) After(last uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = max(c.last, last)
+}
+
 // next is a new name.
 func (c *Common) next(prefix string) string {
 	c.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func avenorCommand(io IO) *cobra.Command {
   avenor watch --follow --classify run.ndjson
   avenor digest --classify run.ndjson`,
 			}
-			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io), stableCommand(io))
+			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io), stableCommand(io), verifyCommand(io), channelCommand(io))
 			var words []string
 			for _, c := range root.Commands() {
 				words = append(words, c.Name())
@@ -89,6 +90,7 @@ type avenorFlags struct {
 	onEvent, sentinel               string
 	label, runID                    string
 	model, thinking, agent, backend string
+	config, terminal                string
 	timeout, progress, wait         time.Duration
 	retries                         int
 	auto                            bool
@@ -104,15 +106,16 @@ func avenorRunCommand(io IO) *cobra.Command { return new(avenorFlags).command(io
 func (f *avenorFlags) command(io IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags]",
-		Short: "run the agent on a prompt, and write what happens to a file",
-		Long: `Run the agent on a prompt. What happens goes to the file that --on-event names, one event a line, session.end last. stdout is for a
-person: on a terminal it shows the run, in a pipe or a file it is what the agent said last.
+		Short: "run the agent on a prompt or a loop, and write what happens to a file",
+		Long: `Run the agent on a prompt, or on the phases of a loop. What happens goes to the file that --on-event names, one event a line,
+session.end last, of a loop avenor.loop.end. stdout is for a person: on a terminal it shows the run, in a pipe or a file it is what the
+agent said last.
 
 Nobody answers the agent's questions, unless --auto-approve or --permission-handler does, or somebody over --control-socket: they are
 rejected then, and the run ends as blocked.
 
-  0 end_turn        3 max_tokens            5 blocked       130, 143 cancelled
-  2 refusal         4 max_turn_requests     124 timeout     1 any other`,
+  0 end_turn, exit  3 max_tokens                            5 blocked, abort  130, 143 cancelled
+  2 refusal         4 max_turn_requests, max_iterations     124 timeout       1 any other`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("what is %q? a prompt is given with --prompt", args[0])
@@ -131,7 +134,10 @@ rejected then, and the run ends as blocked.
 	s.StringVar(&f.model, "model", "", "provider/name of the model (else SLUICE_MODEL, and so on as in sluice run)")
 	s.StringVar(&f.agent, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
 	s.StringVar(&f.thinking, "thinking", "", "how much the model thinks first: off, minimal, low, medium, high, xhigh, max")
-	s.StringVar(&f.backend, "backend", "", "who does the work: sluice")
+	s.StringVar(&f.config, "config", "", "file with a loop: phases that are worked through instead of one prompt")
+	s.StringVar(&f.config, "loop-file", "", "the same")
+	s.StringVar(&f.backend, "backend", "", "who does the work: "+strings.Join(avenorBackends(), ", ")+" (sluice)")
+	s.StringVar(&f.terminal, "terminal", os.Getenv("AVENOR_CLAUDE_TERMINAL"), "what the backends claude and claude-channel have for a terminal: pty, tmux (pty)")
 	s.StringVar(&f.resume, "resume", "", "go on with the session of this id")
 	s.DurationVar(&f.timeout, "timeout", 0, "end the run after this time, retries included (0: never)")
 	s.DurationVar(&f.progress, "progress-timeout", 0, "end the run when nothing happened for this time (0: never)")
@@ -164,7 +170,7 @@ func (f *avenorFlags) run(ctx context.Context, io IO, set *pflag.FlagSet) error 
 		s.write("", event.RunEnd{Outcome: event.Misuse}, outcome.Verdict{}, exitUsage)
 		return o.hint(err)
 	}
-	o.over = s.write
+	s.run, o.over = o.runID, s.ended(o.plan)
 	if f.amend != nil {
 		f.amend(&o)
 	}
@@ -199,18 +205,23 @@ func (f *avenorFlags) options(set *pflag.FlagSet) (runOptions, error) {
 	switch {
 	case f.prompt != "" && f.promptFile != "":
 		return o, errors.New("--prompt says what to do, and --prompt-file names a file that does: only one of them")
-	case f.prompt == "" && f.promptFile == "":
-		return o, errors.New("there is no prompt: --prompt says what to do")
-	case f.backend != "" && f.backend != "sluice":
-		return o, fmt.Errorf("--backend %q: there is only sluice, which is our own agent", f.backend)
+	case f.prompt == "" && f.promptFile == "" && f.config == "":
+		return o, errors.New("there is no prompt: --prompt says what to do, or --config names a loop")
+	case f.config != "" && f.resume != "":
+		return o, errors.New("--resume goes on with one session, and the phases of --config begin their own: only one of them")
+	case !slices.Contains([]string{"", "pty", "tmux"}, f.terminal):
+		return o, fmt.Errorf("--terminal %q: it is one of pty, tmux", f.terminal)
 	case f.retries < 0:
 		return o, fmt.Errorf("--max-retries %d: it cannot be negative", f.retries)
 	case f.wait < 0:
 		return o, fmt.Errorf("--retry-wait %s: it cannot be negative", f.wait)
 	}
-	if err := f.asks(&o); err != nil {
+	var backendErr error
+	o.guest, backendErr = avenorGuest(f.backend)
+	if err := either(backendErr, f.asks(&o)); err != nil {
 		return o, err
 	}
+	o.terminal = f.terminal
 	o.promptFile, o.workspace, o.resume, o.profile = f.promptFile, f.dir, f.resume, f.agent
 	o.runID, o.label, o.autoApprove = f.runID, f.label, f.auto
 	o.repeat = repeat{most: f.retries, wait: f.wait, may: mayPass}
@@ -223,6 +234,7 @@ func (f *avenorFlags) options(set *pflag.FlagSet) (runOptions, error) {
 	if c.Thinking = f.thinking; avenorThinking[f.thinking] != "" {
 		c.Thinking = avenorThinking[f.thinking]
 	}
+	f.plan(&o)
 	return o, o.check()
 }
 

@@ -10,11 +10,13 @@ import (
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/fold"
+	"github.com/sluice-dev/sluice/internal/loop"
 	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
 // avenorCodes are the exit codes of stop reasons. What is not here is 1.
-var avenorCodes = map[string]int{"end_turn": 0, "stop_sequence": 0, "refusal": 2, "max_tokens": 3, "max_turn_requests": 4, "blocked": 5, "timeout": 124}
+var avenorCodes = map[string]int{"end_turn": 0, "stop_sequence": 0, "refusal": 2, "max_tokens": 3, "max_turn_requests": 4, loop.MaxIterations: 4, "blocked": 5, "timeout": 124}
 
 // avenorExit is the exit code of a run that ended so.
 func avenorExit(end event.RunEnd, v outcome.Verdict) int {
@@ -33,13 +35,16 @@ func avenorStop(end event.RunEnd, v outcome.Verdict) string {
 	case event.Done:
 		return first(v.Stop, "end_turn")
 	case event.Cancelled:
+		if v.Stop == "cancelled_forced" {
+			return v.Stop
+		}
 		return "cancelled"
 	case event.Timeout, event.Stalled:
 		return "timeout"
 	case event.Denied:
 		return "blocked"
 	case event.Failed:
-		if slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests", "degenerate_reasoning_stream"}, v.Stop) {
+		if slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests", loop.MaxIterations, "blocked", fold.DegenerateStream}, v.Stop) {
 			return v.Stop
 		}
 	}
@@ -49,6 +54,7 @@ func avenorStop(end event.RunEnd, v outcome.Verdict) string {
 // A sentinel is a file that says how a run ended, for whoever waits for it.
 type sentinel struct {
 	path, run string
+	label     string // of the marker that blocked it
 	io        IO
 }
 
@@ -103,7 +109,7 @@ func (s *sentinel) text(session string, end event.RunEnd, v outcome.Verdict, cod
 	case code == 0:
 		status, numbered = "DONE", false
 	case stop == "blocked":
-		status, reason, numbered = "BLOCKED", end.Reason, false
+		status, reason, numbered = "BLOCKED", first(s.label, end.Reason), false
 	case stop == "timeout":
 		status, numbered = "TIMEOUT", false
 	}

@@ -125,7 +125,7 @@ outcome; and it reads such streams, whichever dialect they are in (` + sourceNam
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
-	root.AddCommand(runCommand(io), driveCommand(io), asCommand(io), linkCommand(io), acpCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), sessionsCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), controlCommand(io), emitCommand(io), awaitCommand(io), answerCommand(io), stableCommand(io), channelCommand(io), versionCommand(io))
+	root.AddCommand(runCommand(io), driveCommand(io), asCommand(io), linkCommand(io), acpCommand(io), convertCommand(io), lintCommand(io), digestCommand(io), watchCommand(io), schemaCommand(io), modelCommand(io), sessionsCommand(io), configCommand(io), trustCommand(io), mcpCommand(io), controlCommand(io), emitCommand(io), awaitCommand(io), answerCommand(io), stableCommand(io), verifyCommand(io), channelCommand(io), versionCommand(io))
 	dress(root, io)
 	return root
 }

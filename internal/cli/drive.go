@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
 	"github.com/sluice-dev/sluice/internal/guest"
+	"github.com/sluice-dev/sluice/internal/loop"
 	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
@@ -70,19 +71,7 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 // host lets a guest do the work.
 func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
 	rules, ruleErr := r.rules()
-	home, _ := os.UserHomeDir()
-	r.gate = gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerers()...)
-	r.helm.watch(r.gate)
-	cfg := guest.Config{
-		Agent: r.guest, Workspace: r.workspace, Profile: r.profile, Group: &r.group, Gate: r.gate, OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Now: time.Now,
-	}
-	cfg.Label, cfg.Terminal = r.label, r.terminal
-	if self, err := os.Executable(); err == nil {
-		cfg.Sidecar = []string{self, "claude-channel"}
-	}
-	if strings.HasPrefix(r.cfg.From["model"], "--") { // what is configured is a model of ours
-		cfg.Model = r.cfg.Model
-	}
+	cfg := r.guestConfig(r.guest, rules)
 	r.past(func(e event.Event) {
 		if id, ok := guest.SessionOf(e); ok {
 			cfg.Resume = id
@@ -100,8 +89,28 @@ func (r *runner) host(ctx context.Context, args []string) outcome.Verdict {
 		return outcome.Ended(ctx)
 	}
 	if err := either(steerErr, ruleErr, err); err != nil {
-		return misuse(hinted{err, "sluice drive --help"})
+		return misuse(hinted{err, r.orHelp("sluice drive --help")})
 	}
 	r.tree.before(ctx, r.workspace)
+	ctx, release := loop.Watch(ctx, r.line.src) // our own agent looks itself at what a model says
+	defer release()
 	return r.serve(ctx, args, session)
+}
+
+// guestConfig is how a guest is started, and under which rules it works.
+func (r *runner) guestConfig(name string, rules []event.Rule) guest.Config {
+	home, _ := os.UserHomeDir()
+	r.gate = gate.New(gate.Policy{Mode: r.mode, Rules: rules, Home: home, Own: r.own}, r.answerers()...)
+	r.helm.watch(r.gate)
+	cfg := guest.Config{
+		Agent: name, Workspace: r.workspace, Profile: r.profile, Label: r.label, Terminal: r.terminal, Group: &r.group, Gate: r.gate,
+		OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Now: time.Now,
+	}
+	if self, err := os.Executable(); err == nil {
+		cfg.Sidecar = []string{self, "claude-channel"}
+	}
+	if strings.HasPrefix(r.cfg.From["model"], "--") { // what is configured is a model of ours
+		cfg.Model = r.cfg.Model
+	}
+	return cfg
 }

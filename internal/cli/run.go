@@ -57,6 +57,7 @@ type runOptions struct {
 	shown   event.Sink    // where the stream goes, if not to stdout
 	inner   bool          // it is one of several in this program: signals are not its own
 	servers []mcp.Server  // besides those of the configuration
+	plan    *plan         // phases to work through, instead of a message
 	command string        // skill that the prompt is for, as if it began with a slash and its name
 	orNew   bool          // begin a session if there is none to go on with
 	dumb    bool          // text is for a file, even on a terminal

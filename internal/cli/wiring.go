@@ -30,9 +30,12 @@ type worker interface {
 	Recall(event.Event)
 }
 
-// work lets the agent do the work, or a guest.
+// work lets the agent do the work, or a guest; or several, one after the other.
 func (r *runner) work(ctx context.Context, args []string) outcome.Verdict {
-	if r.guest != "" {
+	switch {
+	case r.plan != nil:
+		return r.conduct(ctx)
+	case r.guest != "":
 		return r.host(ctx, args)
 	}
 	return r.labour(ctx, args)

@@ -196,6 +196,17 @@ func (c *Config) Check() Problems {
 	return r.problems
 }
 
+// Hold holds the phases to what whoever runs them can do. What is wrong is told where the phase has that key.
+func (c *Config) Hold(key string, check func(Phase) error) Problems {
+	r := reader{file: c.file, doc: c.doc}
+	c.each(func(place string, p *Phase) {
+		if err := check(*p); err != nil {
+			r.problem(join(place, key), "%v", err)
+		}
+	})
+	return r.problems
+}
+
 // sample has something of everything, so that what a prompt does with it can be tried.
 var sample = Data{
 	RunID: "run", Phase: "phase", Iteration: 1, MaxIterations: 2, WorkDir: "folder", LastOutput: "text",

@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/agent"
+	"github.com/sluice-dev/sluice/internal/guest"
+	"github.com/sluice-dev/sluice/internal/loop"
+	"github.com/sluice-dev/sluice/internal/outcome"
+	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/journal"
+)
+
+// A plan is phases that a run works through, instead of answering one message.
+type plan struct {
+	config loop.Config
+	guest  func(backend string) (name string, err error) // who does the work of a phase that says so; empty: our own agent
+
+	mu      sync.Mutex
+	session string // of the last phase that began
+	label   string // of the marker that ended it all
+}
+
+// said is what the plan came to, as far as anybody got: the session of the last phase, and the label of the marker that ended it.
+func (p *plan) said() (session, label string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session, p.label
+}
+
+// each are all phases.
+func (p *plan) each() []loop.Phase { return slices.Concat(p.config.Pre, p.config.Loop, p.config.Post) }
+
+// phases is a run that works through a plan. All of them emit into the one source, each under a session of its own.
+type phases struct {
+	*runner
+	rules             []event.Rule
+	name, prov, model string // of our own agent, where a phase does not say
+	common            *agent.Common
+	at                int64 // where in the journal the session of the last phase begins
+}
+
+// conduct works through the plan.
+func (r *runner) conduct(ctx context.Context) outcome.Verdict {
+	p := &phases{runner: r, common: agent.NewCommon(0)}
+	ours, modelErr, profileErr := p.cast()
+	var ruleErr error
+	p.rules, ruleErr = r.rules()
+	started := r.started(p.prov, p.model, r.resolved(p.rules)...)
+	err := either(modelErr, profileErr, ruleErr)
+	started.Phases = err == nil
+	err = either(err, r.announce(started))
+	defer r.gear.release()
+	if ours {
+		err = either(err, r.equip(ctx))
+	}
+	for _, problem := range r.gear.problems {
+		r.notice(problem)
+	}
+	r.gear.porch.enter(r.line.src)
+	for _, s := range r.gear.skills {
+		r.line.src.Emit(event.Event{Body: event.SkillFound{Name: s.Name, Description: s.Description, Version: s.Version, Location: s.Location}})
+	}
+	if err != nil && ctx.Err() == nil {
+		return misuse(err)
+	}
+	r.helm.enter()
+	open, shut := context.WithCancel(ctx)
+	defer shut()
+	result := loop.Run(ctx, r.plan.config, loop.Options{
+		Source: r.line.src, Open: p.open, Session: newSession, Inbox: r.helm.feed(open), RunID: r.runID, Dir: r.workspace,
+		Retries: r.repeat.most, Wait: r.repeat.pause,
+	})
+	r.helm.dismiss()
+	r.plan.mu.Lock()
+	r.plan.label = result.Label
+	r.plan.mu.Unlock()
+	v := result.Verdict
+	r.atEnd(v)
+	return v
+}
+
+// cast finds out which model our own agent has, if there is a phase for it that does not say, and which profiles there are.
+func (p *phases) cast() (ours bool, modelErr, profileErr error) {
+	model, profile := false, false
+	for _, phase := range p.plan.each() {
+		if who, err := p.guestOf(phase); who == "" && err == nil {
+			ours, model, profile = true, model || phase.Model == "", profile || phase.Agent == ""
+		}
+	}
+	if model {
+		p.name, p.prov, p.model, modelErr = p.chooseModel()
+	}
+	if ours {
+		if _, err := p.profileOf(); profile {
+			profileErr = err
+		}
+	}
+	return ours, modelErr, profileErr
+}
+
+// guestOf is who does the work of a phase, if it is not our own agent.
+func (p *phases) guestOf(phase loop.Phase) (string, error) {
+	if phase.Backend == "" {
+		return p.runner.guest, nil
+	}
+	return p.plan.guest(phase.Backend)
+}
+
+// open makes a worker for a phase, and tells its session's start: once, however often it is tried.
+func (p *phases) open(ctx context.Context, job loop.Job) (loop.Worker, error) {
+	p.plan.mu.Lock()
+	p.plan.session = job.Session
+	p.plan.mu.Unlock()
+	p.helm.forget()
+	if info, err := os.Stat(p.journal()); err == nil && job.Attempt == 0 && !job.Resumes {
+		p.at = info.Size()
+	}
+	who, err := p.guestOf(job.Phase)
+	if err != nil {
+		return nil, err
+	}
+	if who == "" {
+		return p.own(ctx, job)
+	}
+	return p.invite(ctx, job, who)
+}
+
+// begin tells that a session begins, or goes on.
+func (p *phases) begin(job loop.Job, b event.SessionStarted) {
+	if job.Attempt > 0 {
+		return
+	}
+	b.Cwd, b.Resumed = p.workspace, job.Resumes
+	p.line.src.Emit(event.Event{Header: event.Header{Session: job.Session}, Body: b})
+}
+
+// own is our own agent at work on a phase.
+func (p *phases) own(ctx context.Context, job loop.Job) (loop.Worker, error) {
+	name, prov, model, rules := p.name, p.prov, p.model, slices.Clone(p.rules)
+	if job.Phase.Model != "" {
+		var err error
+		name = job.Phase.Model
+		if prov, model, err = provider.Split(name, slices.Collect(maps.Keys(p.cfg.Endpoints))...); err != nil {
+			return nil, err
+		}
+	}
+	who, err := p.gear.profile(first(job.Phase.Agent, p.profile))
+	if err == nil && who.Name != "" {
+		if job.Phase.Model != "" {
+			who.Model = "" // the phase's counts
+		}
+		name, prov, model, rules, err = p.play(who, name, prov, model, rules, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	check, err := p.checks.answer()
+	if err != nil {
+		return nil, err
+	}
+	cfg := p.agent(ctx, name, prov, model, who, rules, check)
+	p.common.After(p.line.src.Last())
+	cfg.Session, cfg.Common = job.Session, p.common
+	session := agent.New(cfg, p.line.src)
+	p.begin(job, event.SessionStarted{Backend: "sluice", Model: model})
+	return session, p.recall(job, session.Recall)
+}
+
+// invite has a guest at work on a phase.
+func (p *phases) invite(ctx context.Context, job loop.Job, who string) (loop.Worker, error) {
+	cfg := p.guestConfig(who, p.rules)
+	cfg.Session = job.Session
+	cfg.Model, cfg.Profile = first(job.Phase.Model, cfg.Model), first(job.Phase.Agent, cfg.Profile)
+	if err := p.recall(job, func(e event.Event) {
+		if id, ok := guest.SessionOf(e); ok {
+			cfg.Resume = id
+		}
+	}); err != nil {
+		return nil, err
+	}
+	p.tree.before(ctx, p.workspace)
+	session, err := guest.Open(ctx, cfg, p.line.src)
+	if err != nil {
+		return nil, err
+	}
+	p.begin(job, event.SessionStarted{Backend: session.Backend(), Model: cfg.Model, DangerouslyLoad: session.Loads()})
+	return session, nil
+}
+
+// recall tells what a phase goes on with.
+func (p *phases) recall(job loop.Job, tell func(event.Event)) error {
+	if !job.Resumes {
+		return nil
+	}
+	f, err := os.Open(p.journal())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(p.at, io.SeekStart); err != nil {
+		return err
+	}
+	for l, err := range journal.Scan(f, nil) {
+		if err != nil || !job.Remembers(l.Header) {
+			continue // a line that cannot be read was told when it was written
+		}
+		if e, err := l.Event(); err == nil {
+			tell(e)
+		}
+	}
+	return nil
+}
+
+// feed passes what others ask for on to whichever phase is at work, until ctx ends.
+func (h *helm) feed(ctx context.Context) <-chan event.Command {
+	out, stops := make(chan event.Command), make(chan struct{}, 1)
+	h.mu.Lock()
+	h.stop = func(error) {
+		select {
+		case stops <- struct{}{}:
+		default:
+		}
+	}
+	h.mu.Unlock()
+	pass := func(c event.Command) {
+		select {
+		case out <- c:
+		case <-ctx.Done():
+		}
+	}
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-stops:
+				pass(event.Stop{})
+			case <-h.bell:
+				h.mu.Lock()
+				queue := h.queue
+				h.queue = nil
+				h.mu.Unlock()
+				for _, m := range queue {
+					pass(m)
+				}
+			}
+		}
+	}()
+	return out
+}
+
+// forget lets gates go of phases that are over, but the last.
+func (h *helm) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gates = h.gates[max(0, len(h.gates)-1):]
+}
+
+// problems are all that is wrong with a file, or the one error that it is.
+func problems(err error) []error {
+	list, ok := errors.AsType[loop.Problems](err)
+	if !ok {
+		return []error{err}
+	}
+	var each []error
+	for _, p := range list {
+		each = append(each, p)
+	}
+	return each
+}
