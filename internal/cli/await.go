@@ -88,6 +88,9 @@ func (t *target) await(ctx context.Context, io IO, until string, timeout time.Du
 		defer cancel()
 	}
 	socket, run, err := t.find(ctx, io)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return control.Moment{}, err
 	}

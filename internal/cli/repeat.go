@@ -28,6 +28,7 @@ func (p repeat) pause(n int) time.Duration {
 // insist sends a message again as long as the reply to it, whose verdict is v, fails in a way that may pass.
 func (r *runner) insist(ctx context.Context, s worker, m event.Message, v outcome.Verdict) outcome.Verdict {
 	for n := 1; n <= r.repeat.most && ctx.Err() == nil && r.repeat.may(v); n++ {
+		r.helm.mute.Store(true) // that it is not over is known before it is told
 		retry, _ := r.line.src.Emit(event.Event{Body: event.PhaseRetry{Attempt: n, Limit: r.repeat.most}})
 		s.Recall(retry) // what was said before it is not said twice
 		var next outcome.Verdict

@@ -92,7 +92,7 @@ type helm struct {
 	started chan struct{} // closed when it has a journal
 	over    chan struct{} // closed when it has ended
 	idle    atomic.Bool   // it waits for a prompt
-	mute    atomic.Bool   // it has one, and has not told of it yet
+	mute    atomic.Bool   // it has one to answer, or to answer again, and has not told of it yet
 	bell    chan struct{} // something came
 	end     sync.Once
 
