@@ -18,9 +18,9 @@ const module = "github.com/sluice-dev/sluice"
 // its imports allow: on floor 0 if it needs nothing of ours, on floor 1 if it works on events, on floor 2 if it runs
 // something, on floor 3 only if it puts things together.
 var floors = [][]string{
-	{"internal/wire", "internal/spell", "internal/plain"},                                                                                                            // the ground: text, before it means anything
-	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},                                           // floor 0
-	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp", "internal/terminal"}, // floor 1
+	{"internal/wire", "internal/spell", "internal/plain"},                                                                                                                                      // the ground: text, before it means anything
+	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},                                                                     // floor 0
+	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp", "internal/terminal", "internal/guest/standin"}, // floor 1
 	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words
 	{"internal/agent", "internal/modelserver", "internal/mcp", "internal/control", "internal/loop", "internal/guest"}, // floor 2
 	{"internal/cli"},
@@ -32,7 +32,7 @@ var outside = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"journal", "internal/control"},
 	"github.com/spf13/cobra":       {"internal/cli"},
 	"github.com/spf13/pflag":       {"internal/cli"},
-	"golang.org/x/term":            {"internal/cli"},
+	"golang.org/x/term":            {"internal/cli", "internal/guest/standin"},
 	"golang.org/x/sys":             {"journal", "internal/proc", "internal/tool", "internal/sandbox", "internal/cli"},
 
 	"github.com/goccy/go-yaml":               {"internal/script", "internal/skill", "internal/loop"},

@@ -1,10 +1,8 @@
 package guest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/guest/standin"
 	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/proc"
 )
@@ -27,7 +26,14 @@ import (
 // the first word of the prompt.
 const playVar = "GUEST_TEST_PLAY"
 
-var plays = map[string]func(){"claude": playClaude, "acp": playACP, "tui": playTerminal, "sidecar": playSidecar}
+var plays = map[string]func(){"claude": standin.Stream, "acp": standin.ACP, "tui": standin.Terminal, "sidecar": playSidecar}
+
+// playSidecar is the program that claude starts.
+func playSidecar() {
+	if err := Sidecar(context.Background(), os.Stdin, os.Stdout, "test"); err != nil {
+		os.Exit(1)
+	}
+}
 
 func TestMain(m *testing.M) {
 	if play := plays[os.Getenv(playVar)]; play != nil {
@@ -37,57 +43,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A stand-in reads the client's lines and writes the agent's.
-type stand struct {
-	in  *bufio.Reader
-	out *bufio.Writer
-}
-
-func newStand() *stand {
-	return &stand{bufio.NewReaderSize(os.Stdin, 1<<20), bufio.NewWriterSize(os.Stdout, 1<<20)}
-}
-
-func (s *stand) say(v any) {
-	line, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	s.raw(string(line) + "\n")
-}
-
-func (s *stand) raw(text string) {
-	s.out.WriteString(text)
-	s.out.Flush()
-}
-
-// hear returns the next line; nil at the end.
-func (s *stand) hear() map[string]any {
-	line, err := s.in.ReadBytes('\n')
-	if err != nil {
-		return nil
-	}
-	var v map[string]any
-	if err := json.Unmarshal(line, &v); err != nil {
-		panic(err)
-	}
-	return v
-}
-
 type obj = map[string]any
-
-// at follows names into an object.
-func at(v any, path ...string) any {
-	for _, name := range path {
-		m, _ := v.(map[string]any)
-		v = m[name]
-	}
-	return v
-}
-
-func text(v any, path ...string) string {
-	s, _ := at(v, path...).(string)
-	return s
-}
 
 // A party is a guest under test: its session, its journal and its gate.
 type party struct {

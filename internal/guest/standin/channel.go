@@ -1,6 +1,6 @@
 //go:build unix
 
-package guest
+package standin
 
 import (
 	"context"
@@ -15,13 +15,6 @@ import (
 // This file is what a stand-in for claude does with a channel. Before the prompt: dev asks whether to load it, none says on the
 // screen that there are no channels, mcp starts the sidecar. After it: report:STATE, reply:TO, finish:STATUS call its tools, and
 // relay:CMD asks through it whether a command may run; both:CMD asks on the terminal as well.
-
-// playSidecar is the program that claude starts.
-func playSidecar() {
-	if err := Sidecar(context.Background(), os.Stdin, os.Stdout, "test"); err != nil {
-		os.Exit(1)
-	}
-}
 
 // A side is claude's side of the channel.
 type side struct {

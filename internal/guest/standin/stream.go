@@ -1,4 +1,6 @@
-package guest
+//go:build unix
+
+package standin
 
 import (
 	"fmt"
@@ -9,8 +11,8 @@ import (
 	"time"
 )
 
-// playClaude speaks claude's stream-json as the recorded streams show it.
-func playClaude() {
+// Stream speaks claude's stream-json as the recorded streams show it. What it does is the first word of the prompt.
+func Stream() {
 	c := &claudePlayer{stand: newStand(), session: "c0ffee00-0000-4000-8000-000000000001"}
 	if i := slices.Index(os.Args, "--resume"); i > 0 {
 		c.session, c.resumed = os.Args[i+1], true

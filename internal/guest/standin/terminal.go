@@ -1,6 +1,6 @@
 //go:build unix
 
-package guest
+package standin
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 )
 
-// playTerminal is a program that looks like claude on a terminal, as far as we look: it draws its screens, reads keys, and writes
+// Terminal is a program that looks like claude on a terminal, as far as we look: it draws its screens, reads keys, and writes
 // a transcript. What it does is in the variable STAGE, word by word; a word may have an argument after a colon, with underlines
 // for blanks:
 //
@@ -36,7 +36,7 @@ import (
 //	exit         ends without a word
 //
 // A bar divides the replies.
-func playTerminal() {
+func Terminal() {
 	s := &scene{args: os.Args[1:], keys: bufio.NewReader(os.Stdin)}
 	if _, err := term.MakeRaw(0); err != nil {
 		panic(err)

@@ -1,4 +1,6 @@
-package guest
+//go:build unix
+
+package standin
 
 import (
 	"encoding/json"
@@ -8,8 +10,8 @@ import (
 	"time"
 )
 
-// playACP speaks the Agent Client Protocol, with the habits of several agents.
-func playACP() {
+// ACP speaks the Agent Client Protocol, with the habits of several agents. What it does is the first word of the prompt.
+func ACP() {
 	a := &acpPlayer{stand: newStand(), session: "acp-1", mode: "auto"}
 	for m := a.hear(); m != nil; m = a.hear() {
 		switch text(m, "method") {
