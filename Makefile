@@ -46,9 +46,11 @@ interop:
 soak:
 	$(GO) run ./scripts/soak
 
-# Write generated files anew: event schema, docs/events.md, docs/dialects.md, verdicts of the recorded streams.
+# Write generated files anew: event schema, docs/events.md, docs/dialects.md, docs/conformance.md, verdicts of the recorded
+# streams.
 generate:
 	$(GO) test ./event ./dialect . -update
+	$(GO) test ./cmd/sluice -run TestConformance -update
 
 build:
 	$(GO) build -o sluice ./cmd/sluice

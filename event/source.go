@@ -30,7 +30,7 @@ type Source struct {
 	show    Sink
 
 	mu     sync.Mutex
-	filter Filter // nil: events are taken as they come
+	filter Filter         // nil: events are taken as they come
 	watch  []*func(Event) // told of events as they are written down
 	heed   []*func(Event) // and as they were emitted
 	last   uint64
