@@ -104,7 +104,7 @@ func (r *runner) guestConfig(name string, rules []event.Rule) guest.Config {
 	r.helm.watch(r.gate)
 	cfg := guest.Config{
 		Agent: name, Workspace: r.workspace, Profile: r.profile, Label: r.label, Terminal: r.terminal, Group: &r.group, Gate: r.gate,
-		OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Now: time.Now,
+		OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Stay: r.helm.park > 0, Now: time.Now,
 	}
 	if self, err := os.Executable(); err == nil {
 		cfg.Sidecar = []string{self, "claude-channel"}

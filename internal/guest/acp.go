@@ -26,7 +26,8 @@ type acp struct {
 	waiting map[string]func(result json.RawMessage, err *rpc.Error)
 	open    bool
 	session string
-	replay  bool // the agent tells an old conversation again
+	replay  bool      // the agent tells an old conversation again
+	heard   time.Time // when it was last heard to
 
 	held  []*acpCall          // calls that were not yet told, since their input may still come
 	since time.Time           // of the last one
@@ -140,7 +141,7 @@ func explain(err *rpc.Error) string {
 
 // opened goes on when the session is there: first the model, then the mode.
 func (a *acp) opened(result json.RawMessage, err *rpc.Error) {
-	a.replay = false
+	a.heard = a.cfg.Now()
 	if a.refused("the session cannot be opened", err) {
 		return
 	}
@@ -202,7 +203,8 @@ func (a *acp) mode(o acpSession) []step {
 	return []step{{"session/set_mode", fields{"sessionId": a.session, "modeId": want}}}
 }
 
-func (a *acp) ready() bool { return a.open }
+// ready: an agent may answer that the old conversation is there before it has told all of it.
+func (a *acp) ready() bool { return a.open && !a.replay }
 
 func (a *acp) prompt(text string, files []string) {
 	content := []fields{{"type": "text", "text": text}}
@@ -291,11 +293,18 @@ func (a *acp) drop(q *question) { a.outcome(q, fields{"outcome": "cancelled"}) }
 // end tells what was held.
 func (a *acp) end() { a.flush() }
 
-// holdTime is how long a call waits for its input to be told with it.
+// holdTime is how long a call waits for its input to be told with it, and a prompt for the end of an old conversation.
 const holdTime = 300 * time.Millisecond
 
-// tick tells calls that have waited long enough.
+// tick tells calls that have waited long enough, and sees when an old conversation has come to its end.
 func (a *acp) tick() time.Duration {
+	if a.open && a.replay {
+		if left := holdTime - a.cfg.Now().Sub(a.heard); left > 0 {
+			return left
+		}
+		a.replay = false
+		return time.Millisecond // now it can be asked
+	}
 	if len(a.held) == 0 {
 		return 0
 	}

@@ -230,3 +230,15 @@ func TestACPRecorded(t *testing.T) {
 		})
 	}
 }
+
+// What goes wrong before anything is asked is told to who asks.
+func TestACPRefusesBeforeItIsAsked(t *testing.T) {
+	p := invite(t, Config{Agent: "acp:", Env: []string{"NOAUTH=1"}}, nil)
+	p.await(func(e event.Event) bool {
+		f, ok := e.Body.(event.Foreign)
+		return ok && strings.Contains(string(f.Line), "Authentication required")
+	})
+	if v := p.say("who"); v.Outcome != event.Failed || !strings.Contains(v.Reason, "Authentication required") {
+		t.Errorf("%+v", v)
+	}
+}

@@ -68,6 +68,7 @@ func (b *acpBlock) text() string {
 // update reads one update.
 func (a *acp) update(params json.RawMessage) {
 	if a.replay {
+		a.heard = a.cfg.Now()
 		return // told before, in another run
 	}
 	var p struct {

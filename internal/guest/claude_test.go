@@ -52,6 +52,32 @@ func TestClaudeServesAgain(t *testing.T) {
 	p.want("texts", p.told("text"), "text(c0ffee00-0000-4000-8000-000000000001 false ) text(c0ffee00-0000-4000-8000-000000000001 true )")
 }
 
+// One that is to stay is there between replies, and leaves when it is told; one that has gone meanwhile comes back.
+func TestGuestStays(t *testing.T) {
+	for agent, want := range map[string]string{"claude": "text(c0ffee00-0000-4000-8000-000000000001 false )", "acp:": "text(acp-1 default )"} {
+		p := invite(t, Config{Agent: agent, Stay: true}, nil)
+		serve := func() {
+			p.t.Helper()
+			close(p.inbox)
+			if v := <-p.done; v.Outcome != event.Done {
+				t.Errorf("%+v", v)
+			}
+			p.inbox = make(chan event.Command, 1)
+			go func() { p.done <- p.s.Serve(t.Context(), p.inbox) }()
+		}
+		p.inbox <- event.Message{Text: "who"}
+		serve()
+		p.inbox <- event.Message{Text: "who"}
+		serve()
+		p.want("texts", p.told("text"), want+" "+want) // nothing was resumed
+		close(p.inbox)
+		<-p.done
+		p.s.Close()
+		p.s.Close()
+		p.check()
+	}
+}
+
 func TestClaudeIsResumedAndNotConfused(t *testing.T) {
 	t.Setenv("CLAUDECODE", "1")
 	t.Setenv("CLAUDE_CODE_ENTRYPOINT", "cli")

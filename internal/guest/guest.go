@@ -59,6 +59,7 @@ type Config struct {
 	OnAsk   string        // what happens to a question that nobody answers: deny (or empty), fail
 	Answer  time.Duration // how long an answer may take; 0: for ever
 
+	Stay  bool                                  // it stays between one Serve and the next, and Close ends it
 	Judge func(outcome.Verdict) outcome.Verdict // has the last word on a reply, before its end is told, if set
 	Grace time.Duration                         // for a guest that was told to stop, and for one that may leave; 0: three seconds
 	Now   func() time.Time
@@ -75,6 +76,8 @@ type Session struct {
 	tongue  tongue
 	id      string // what the guest calls this conversation
 	history string // to go before the first prompt
+	stayed  bool   // it is there between one Serve and the next
+	amiss   string // what went wrong before anything was asked
 
 	mend    event.Mender
 	of      uint64 // the line that is being read
@@ -133,9 +136,14 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 	return s, nil
 }
 
-// Close ends a guest that was opened and never served. After [Session.Serve] there is nothing left to end.
+// Close ends a guest that was opened and never served, or that stays. Else there is nothing left to end after [Session.Serve].
 func (s *Session) Close() {
-	if s.link != nil {
+	switch {
+	case s.link == nil:
+	case s.stayed:
+		s.over = make(chan struct{})
+		s.leave()
+	default:
 		s.link.kill()
 		s.link.close()
 		s.link = nil
@@ -156,7 +164,7 @@ func (s *Session) start(resume string) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be started: %w", s.guest.name, err)
 	}
-	s.link = l
+	s.link, s.amiss = l, ""
 	s.tongue = s.guest.speak(s, resume)
 	s.tongue.greet()
 	return nil

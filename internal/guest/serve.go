@@ -43,7 +43,10 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome
 		tick    = time.NewTimer(time.Hour)
 	)
 	s.over = make(chan struct{})
-	defer s.leave()
+	defer s.rest(ctx)
+	if s.stayed {
+		s.catchUp()
+	}
 	defer tick.Stop()
 	for {
 		if s.now == nil && len(waiting) > 0 && ctx.Err() == nil {
@@ -131,10 +134,13 @@ func (s *Session) begin(m event.Message) {
 		r.text = s.history + "\n\n" + r.text
 		s.history = ""
 	}
-	if s.link == nil {
+	switch {
+	case s.link == nil:
 		if err := s.start(s.id); err != nil {
 			s.fail(err.Error())
 		}
+	case s.amiss != "":
+		s.fail(s.amiss)
 	}
 }
 
@@ -150,7 +156,12 @@ func (s *Session) ask() {
 
 // fail ends the reply for a reason that the guest has not told as a reply's end.
 func (s *Session) fail(why string) {
-	if r := s.now; r != nil && r.said == nil {
+	r := s.now
+	if r == nil {
+		s.amiss = why // for the next one
+		return
+	}
+	if r.said == nil {
 		r.problem = &event.Error{Message: why}
 		r.said = &said{outcome: event.Failed, end: event.ReplyEnd{Stop: "error", Inferred: true}}
 	}
@@ -160,7 +171,7 @@ func (s *Session) fail(why string) {
 // given the time to leave.
 func (s *Session) settled(last bool) bool {
 	r := s.now
-	if !last || !s.guest.leaves || s.link == nil || r.halted != nil || r.said.outcome != event.Done {
+	if !last || !s.guest.leaves || s.cfg.Stay || s.link == nil || r.halted != nil || r.said.outcome != event.Done {
 		return true
 	}
 	if !r.leaving {
@@ -263,6 +274,27 @@ func (s *Session) exited(how string, good bool) {
 	}
 	if r != nil {
 		r.leaving = false
+	}
+}
+
+// rest is what follows when all is answered: the guest leaves, unless it is to stay.
+func (s *Session) rest(ctx context.Context) {
+	if s.stayed = s.cfg.Stay && ctx.Err() == nil; s.stayed {
+		close(s.over)
+		return
+	}
+	s.leave()
+}
+
+// catchUp takes what a guest that stayed has said meanwhile: it may have gone.
+func (s *Session) catchUp() {
+	for s.link != nil {
+		select {
+		case w := <-s.link.words:
+			s.hear(w)
+		case <-time.After(5 * time.Millisecond):
+			return
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ func ACP() {
 			a.update(obj{"sessionUpdate": "user_message_chunk", "content": obj{"type": "text", "text": "an old question"}})
 			a.update(obj{"sessionUpdate": "agent_message_chunk", "content": obj{"type": "text", "text": "an old answer"}})
 			a.opened(m)
+			a.update(obj{"sessionUpdate": "agent_message_chunk", "content": obj{"type": "text", "text": "an old answer, as gemini tells it: late"}})
 		case "session/set_mode":
 			a.mode = text(m, "params", "modeId")
 			a.reply(m, obj{})
