@@ -249,3 +249,45 @@ func TestAvenorDefect27NothingIsAcceptedInVain(t *testing.T) {
 	}
 	s.shutdown(c, "graceful")
 }
+
+// A loop is steered as any run is: whoever waits waits for all of its phases, each of which may ask; the numbers go on.
+func TestLoopIsSteered(t *testing.T) {
+	t.Parallel()
+	s := newStable(t, `{steps: [{call: {tool: bash, input: {command: "echo 1"}}}, {text: Done.}]}`)
+	c, _ := s.client(s.socket)
+	s.write("work/loop.yaml", "max_iterations: 1\nloop:\n- {name: one, prompt: do one}\n- {name: two, prompt: do two}\n")
+	st, err := c.Spawn(t.Context(), control.Spawn{Config: s.path("work/loop.yaml"), Dir: s.path("work"), Label: "loop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := &listener{first: make(chan struct{})}
+	wait := s.other("sluice", "await", "loop")
+	wait.Stdout = heard
+	if err := wait.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-heard.first
+	var last string
+	for range 2 {
+		var q string
+		s.until("a question", func() bool {
+			if p := s.status(c, st.RuntimeID).Permission; p != nil && p.RequestID != last {
+				q = p.RequestID
+			}
+			return q != ""
+		})
+		if err := c.Answer(t.Context(), control.Answer{RuntimeID: st.RuntimeID, RequestID: q, OptionID: "allow"}); err != nil {
+			t.Error(err)
+		}
+		last = q
+	}
+	_ = wait.Wait() // its exit code is what counts
+	if got := heard.String(); wait.ProcessState.ExitCode() != 10 || strings.Count(got, "ATTENTION") != 2 || !strings.Contains(got, "END failed "+st.RuntimeID) {
+		t.Errorf("exit %d: %s", wait.ProcessState.ExitCode(), got) // it never came to an exit marker
+	}
+	st = s.status(c, st.RuntimeID)
+	if st.State != "ended" || st.ExitCode == nil || *st.ExitCode != 4 {
+		t.Errorf("it is %s, exit %v", st.State, st.ExitCode)
+	}
+	s.shutdown(c, "graceful")
+}

@@ -29,7 +29,8 @@ func awaitCommand(io IO) *cobra.Command {
 		Use:   "await [RUN]",
 		Short: "wait until a run needs somebody, or is over",
 		Long: `Wait until a run needs somebody, or is over, and say which; it returns the moment that happens. RUN is an id, a session or a
-label; if several runs have it, it is the newest. A run that was killed is over too.
+label; if several runs have it, it is the newest. One that is not there yet is given two seconds to begin. A run that was killed is
+over too.
 
   sluice await nightly && echo done
   sluice await --until attention --format json nightly
@@ -81,12 +82,34 @@ label; if several runs have it, it is the newest. A run that was killed is over 
 	return cmd
 }
 
+// appear is how long a run may take to be there.
+const appear = 2 * time.Second
+
+// await waits for a run that is there, or is about to be.
 func (t *target) await(ctx context.Context, io IO, until string, timeout time.Duration, say func(control.Moment)) (control.Moment, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errWaited)
 		defer cancel()
 	}
+	if until != control.UntilAttention && until != control.UntilDone {
+		return control.Moment{}, fmt.Errorf("--until %q: it is attention or done", until)
+	}
+	for begun := time.Now(); ; {
+		m, err := t.moment(ctx, io, until, say)
+		if err == nil || time.Since(begun) > appear {
+			return m, err
+		}
+		select { // whoever has just started a run need not know how long that takes
+		case <-time.After(appear / 100):
+		case <-ctx.Done():
+			return m, context.Cause(ctx)
+		}
+	}
+}
+
+// moment waits for a run that is there.
+func (t *target) moment(ctx context.Context, io IO, until string, say func(control.Moment)) (control.Moment, error) {
 	socket, run, err := t.find(ctx, io)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

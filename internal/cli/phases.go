@@ -223,6 +223,7 @@ func (p *phases) recall(job loop.Job, tell func(event.Event)) error {
 func (h *helm) feed(ctx context.Context) <-chan event.Command {
 	out, stops := make(chan event.Command), make(chan struct{}, 1)
 	h.mu.Lock()
+	h.park = 0 // it is over when its phases are, and not when one of them is
 	h.stop = func(error) {
 		select {
 		case stops <- struct{}{}:
