@@ -64,9 +64,7 @@ func aictrlRunCommand(io IO) *cobra.Command {
 		Long: `Run the agent on a message, as aictrl does; what stands on stdin follows it. With --format json stdout is one JSON object per
 line, from session_start to session_complete, and nothing else; "aictrl events" describes them. The exit code is the outcome:
 
-  0 done            3 failed (the agent)     6 over a budget            124 timed out, or stalled
-  1 wrong usage     4 internal error         7 not verified             129, 130, 143 stopped by HUP, INT, TERM
-  2 unavailable     5 denied                                            141 the reader closed the pipe
+` + exitTable + `
 
 AICTRL_PERMISSION has rules, as in {"bash":{"*":"ask","git *":"allow"},"write":"deny"}: the last one that matches counts, and what it
 asks about is rejected, since nobody is there. Without it everything is allowed. AICTRL_MODELS_PATH names a file in the form of

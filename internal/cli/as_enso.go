@@ -44,8 +44,9 @@ type ensoFlags struct {
 
 func ensoCommand(io IO) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "enso",
-		Short: "be ensō",
+		Use:     "enso",
+		Short:   "be ensō",
+		Version: programVersion(),
 		Long: `Be ensō: run the agent with its flags, and tell the run in its words.
 
   enso run --yolo --format json "list .go files in cmd/"`,
@@ -79,9 +80,13 @@ func ensoRunCommand(io IO, f *ensoFlags) *cobra.Command {
 		Use:   "run [flags] [prompt…]",
 		Short: "run the agent on a prompt, or on what stdin says",
 		Long: `Run the agent on a prompt: that of the arguments or, if there are none, what stdin says. "/NAME args" is what the skill of that
-name says. With --format json stdout is one JSON object a line, from session_start to session_end, and nothing else.
+name says. With --format json stdout is one JSON object a line, from session_start to session_end, and nothing else. What no rule
+allows is denied, since nobody is there to ask; --yolo allows it. The exit code is the outcome:
 
-The exit code is the outcome, as in "sluice run --help".`,
+` + exitTable + `
+
+  enso run --yolo --format json "list .go files in cmd/"
+  echo "review the last commit" | enso run --format json --allow 'bash(git *)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options(cmd.Flags())
 			switch {
@@ -97,7 +102,7 @@ The exit code is the outcome, as in "sluice run --help".`,
 		},
 	}
 	cmd.Flags().StringVar(&f.format, "format", "text", "text or json")
-	cmd.Flags().StringVar(&f.workflow, "workflow", "", "run a workflow")
+	cmd.Flags().StringVar(&f.workflow, "workflow", "", "not there yet")
 	return cmd
 }
 

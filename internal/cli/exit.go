@@ -21,6 +21,11 @@ var exits = map[event.Outcome]int{
 	event.Cancelled:   130,
 }
 
+// exitTable is the same for a person.
+const exitTable = `  0 done            3 failed (the agent)     6 over a budget            124 timed out, or stalled
+  1 wrong usage     4 internal error         7 not verified             129, 130, 143 stopped by HUP, INT, TERM
+  2 unavailable     5 denied                                            141 the reader closed the pipe`
+
 // exitCode is the exit code of a run that ended so.
 func exitCode(end event.RunEnd) int {
 	if end.Outcome == event.Cancelled {

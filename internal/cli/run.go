@@ -115,9 +115,7 @@ func runCommand(io IO) *cobra.Command {
 or a file. stdout is the stream of events, in the dialect that --format names, and nothing else; on a terminal it is
 readable text. The exit code is the outcome:
 
-  0 done            3 failed (the agent)     6 over a budget            124 timed out, or stalled
-  1 wrong usage     4 internal error         7 not verified             129, 130, 143 stopped by HUP, INT, TERM
-  2 unavailable     5 denied                                            141 the reader closed the pipe
+` + exitTable + `
 
 The model is --model, or SLUICE_MODEL, or the one in the configuration, or that of the first key found in the
 environment, or a local server's, or "demo/demo": a small built-in one that needs no key and no network.
