@@ -42,7 +42,7 @@ func send(e entry, _ bool) {
 	house.Lock()
 	defer house.Unlock()
 	if p := house.started[e.pid]; p != nil {
-		p.cmd.Process.Kill()
+		p.proc.Kill()
 	}
 }
 

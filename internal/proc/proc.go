@@ -59,14 +59,16 @@ type Group struct {
 	id     string
 	starts chan func() // to the thread that starts them
 	count  int
-	ours   []*os.File // our ends of pipes
+	ours   map[*os.File]bool // our ends of pipes
 	closed bool
 }
 
 // A Process is one that was started.
 type Process struct {
 	group *Group
-	cmd   *exec.Cmd
+	cmd   *exec.Cmd   // until it was waited for: of the dead little is kept, and there may be many
+	proc  *os.Process // the same for those who signal it
+	pid   int
 	mark  string
 	stdin io.WriteCloser
 	gone  chan struct{} // it has left the system's table
@@ -107,6 +109,7 @@ func (g *Group) Start(c Cmd) (*Process, error) {
 	if g.starts == nil {
 		g.id = rand.Text()
 		g.starts = make(chan func())
+		g.ours = map[*os.File]bool{}
 		go starter(g.starts)
 	}
 	g.count++
@@ -128,9 +131,16 @@ func (g *Group) Start(c Cmd) (*Process, error) {
 		closeAll(l.ours)
 		return nil, fmt.Errorf("proc: %w", err)
 	}
-	g.ours = append(g.ours, l.ours...)
+	for _, f := range l.ours {
+		g.ours[f] = true
+	}
 	for _, o := range l.outputs {
-		go o.copy()
+		go func() {
+			o.copy()
+			g.mu.Lock()
+			delete(g.ours, o.from)
+			g.mu.Unlock()
+		}()
 	}
 	if l.feed != nil {
 		go l.feed()
@@ -157,6 +167,7 @@ func (p *Process) wait(outputs []*output) {
 		o.finish()
 	}
 	p.exit = exitOf(p.cmd.ProcessState, err)
+	p.cmd = nil
 	close(p.done)
 }
 
@@ -172,7 +183,7 @@ func exitOf(s *os.ProcessState, err error) Exit {
 }
 
 // Pid returns the process's number.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+func (p *Process) Pid() int { return p.pid }
 
 // Stdin writes to the process, if its [Cmd] asked for a pipe.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
@@ -188,7 +199,7 @@ func (p *Process) Wait() Exit {
 }
 
 // Signal sends a signal to the process alone.
-func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+func (p *Process) Signal(s os.Signal) error { return p.proc.Signal(s) }
 
 // outerMark is what a run around this one has put there: its processes stay known as its own.
 func outerMark(env []string) string {

@@ -2,7 +2,9 @@ package proc
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +32,8 @@ func register(p *Process) error {
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
-	pid := p.Pid()
+	p.proc, p.pid = p.cmd.Process, p.cmd.Process.Pid
+	pid := p.pid
 	if house.since == 0 {
 		house.since = startOf(pid)
 	}
@@ -78,7 +81,7 @@ func (g *Group) Close() []string {
 	g.closed = true
 	killed := sweep(g.Grace, func() ([]entry, bool) { return left(g, nil) })
 	close(g.starts)
-	closeAll(g.ours)
+	closeAll(slices.Collect(maps.Keys(g.ours)))
 	leave(g)
 	return killed
 }
