@@ -1,10 +1,10 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"maps"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
@@ -16,6 +16,7 @@ func As(t Tool, name string, args map[string]string) Tool {
 	r := renamed{Tool: t, spec: t.Spec(), args: args}
 	r.spec.Name = name
 	if len(args) > 0 {
+		r.spec.Description = r.inTheirWords(r.spec.Description)
 		r.spec.Schema = renameSchema(r.spec.Schema, args)
 	}
 	return r
@@ -46,18 +47,32 @@ func (r renamed) Plan(input event.Raw) (Plan, error) {
 	}
 	p, err := r.Tool.Plan(own)
 	if err != nil {
-		err = errors.New(r.inTheirWords(err.Error()))
+		return p, errors.New(r.inTheirWords(err.Error()))
 	}
-	return p, err
+	run := p.Run
+	p.Run = func(ctx context.Context, out func(string)) Result {
+		result := run(ctx, out)
+		result.Error = r.inTheirWords(result.Error)
+		return result
+	}
+	return p, nil
 }
 
-// inTheirWords has the names of arguments in a complaint as who called it knows them.
+// inTheirWords has the names of arguments in a text as who calls it knows them: those in quotes and, if they have an underline
+// and so are no words that mean something else, those that stand by themselves.
 func (r renamed) inTheirWords(text string) string {
-	for _, ours := range slices.Sorted(maps.Keys(r.args)) {
-		text = strings.ReplaceAll(text, `"`+ours+`"`, `"`+r.args[ours]+`"`)
-	}
-	return text
+	return named.ReplaceAllStringFunc(text, func(word string) string {
+		bare := strings.Trim(word, `"`)
+		theirs, ok := r.args[bare]
+		if !ok || bare == word && !strings.Contains(word, "_") {
+			return word
+		}
+		return strings.Replace(word, bare, theirs, 1)
+	})
 }
+
+// named is whatever may be the name of an argument, or a longer thing that has one in it.
+var named = regexp.MustCompile(`"\w+"|[\w./\\-]*\w`)
 
 // renameSchema has the arguments of a schema by other names.
 func renameSchema(schema event.Raw, args map[string]string) event.Raw {

@@ -47,7 +47,8 @@ func (t bash) Spec() Spec {
 		Class: event.ClassExec,
 		Description: fmt.Sprintf("Runs a shell command in the workspace, each in a fresh shell: cd and variables do not last. There is no terminal and "+
 			"no stdin, and nobody who could answer a question. It is killed after timeout milliseconds (default %d, at most %d). With "+
-			"background it goes on while you do other things; bash_output shows what it says. Whatever runs is killed when the run ends. "+
+			"background it goes on while you do other things, and what it says goes to a file that you are told. Whatever runs is killed when the "+
+			"run ends. "+
 			"To read, find and change files use the other tools.", t.o.Timeout.Milliseconds(), t.o.MaxTimeout.Milliseconds()),
 		Schema: event.Raw(`{"type":"object","properties":{` +
 			`"command":{"type":"string","description":"The command."},` +

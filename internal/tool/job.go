@@ -93,7 +93,7 @@ func (t bash) begin(command string) Result {
 	j.name = fmt.Sprintf("job-%d", len(t.jobs.list)+1)
 	t.jobs.list = append(t.jobs.list, j)
 	return Result{
-		Output:   fmt.Sprintf("%s runs in the background. bash_output shows what it says; its output goes to %s\n", j.name, j.spill.path),
+		Output:   fmt.Sprintf("%s runs in the background; what it says goes to %s\n", j.name, j.spill.path),
 		Metadata: metadata(map[string]string{"job": j.name, "spill": j.spill.path}),
 	}
 }

@@ -269,6 +269,27 @@ func TestSetRenameArguments(t *testing.T) {
 	}
 }
 
+// What a tool says of itself and of what went wrong has the names of its arguments as they are here; the name of a file stays.
+func TestSetRenameWords(t *testing.T) {
+	b := newBench(t, map[string]string{"old_string.txt": "x\nx\n"})
+	b.set.Rename(nil, map[string]map[string]string{"edit": {"file_path": "filePath", "old_string": "oldString", "new_string": "newString", "replace_all": "replaceAll"}, "bash": {"command": "cmd"}})
+	for _, name := range []string{"edit", "bash", "write"} {
+		tool, _ := b.set.Find(name)
+		for _, word := range []string{"old_string", "replace_all", "bash_output", "cmd"} {
+			if strings.Contains(tool.Spec().Description, word) {
+				t.Errorf("%s speaks of %s: %s", name, word, tool.Spec().Description)
+			}
+		}
+	}
+	edit := func(old, with string) object {
+		return object{"filePath": "old_string.txt", "oldString": old, "newString": with}
+	}
+	b.fails("edit", edit("x", "y"), "old_string.txt: oldString is there 2 times", "or set replaceAll")
+	b.fails("edit", edit("z", "y"), "old_string.txt: oldString is not in the file")
+	b.fails("edit", edit("x", "x"), "oldString and newString are the same")
+	b.fails("edit", edit("", "x"), "oldString is empty")
+}
+
 func TestTodo(t *testing.T) {
 	b := newBench(t, nil)
 	item := func(content, status string) object { return object{"content": content, "status": status} }
