@@ -117,6 +117,8 @@ func rootCommand(io IO) *cobra.Command {
 outcome; and it reads such streams, whichever dialect they are in (` + sourceNames() + `).
 
   sluice run "What is in this folder?"          run the agent
+  sluice drive claude "fix the failing test"    let another agent do it, under the same contract
+  sluice as grok --prompt "…" --format json     be another system; sluice link DIR makes the links
   sluice model serve script.yaml                a scripted model behind the real wire formats
   sluice digest run.ndjson                      what happened in a run
   sluice lint run.ndjson                        is the stream what its specification says?

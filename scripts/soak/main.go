@@ -181,7 +181,7 @@ func (s *soak) judge(list []sample) {
 	}
 	middle, end := median(list[len(list)/3:2*len(list)/3]), median(list[2*len(list)/3:])
 	fmt.Printf("memory %d → %d kB, files %d → %d, children at most %d\n", middle.memory, end.memory, middle.files, end.files, most(list))
-	if end.memory > middle.memory+middle.memory/5+4096 {
+	if end.memory > middle.memory+middle.memory/10+4096 {
 		s.complain("memory grows: %d kB, then %d kB", middle.memory, end.memory)
 	}
 	if end.files > middle.files+4 {
