@@ -84,6 +84,17 @@ func TestTerminalUsageIsInTheTranscript(t *testing.T) {
 	}
 }
 
+// The transcript is not always in order.
+func TestTerminalTranscriptOutOfOrder(t *testing.T) {
+	p := seat(t, "unordered say:Done.", Config{})
+	p.say("go")
+	p.want("texts", p.told("text", "reply.done"), "text(Done.) reply.done(end_turn)")
+	p.wantOf()
+	p = seat(t, "unordered bash:touch_made say:Done.", Config{}, gate.Auto{})
+	p.say("go")
+	p.want("calls", p.told("tool.called", "gate.allowed", "tool.done", "reply.done"), "tool.called gate.allowed(auto) tool.done reply.done(end_turn)")
+}
+
 func TestTerminalFollowsUpAndResumes(t *testing.T) {
 	p := seat(t, "say:One. | say:Two.", Config{})
 	v := p.say("first", "second")

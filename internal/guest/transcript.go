@@ -15,6 +15,7 @@ import (
 type transcript struct {
 	tell   func(event.Event)
 	prompt bool   // our prompt has been written down: what follows is about it
+	asked  string // when that was
 	turn   string // id of the message that is being read
 	ended  *event.TurnEnded
 	blocks int
@@ -31,6 +32,7 @@ type transcript struct {
 type record struct {
 	Type      string `json:"type"` // user, assistant, system …
 	Subtype   string `json:"subtype"`
+	At        string `json:"timestamp"`
 	Side      bool   `json:"isSidechain"`
 	Meta      bool   `json:"isMeta"`
 	Failed    bool   `json:"isApiErrorMessage"`
@@ -72,7 +74,7 @@ const (
 // line reads a record. What belongs to a sub-agent is left out: the record of its call says what came of it.
 func (t *transcript) line(line []byte) {
 	var r record
-	if json.Unmarshal(line, &r) != nil || r.Side {
+	if json.Unmarshal(line, &r) != nil || r.Side || r.At < t.asked && r.At != "" {
 		return
 	}
 	switch {
@@ -93,7 +95,9 @@ func (t *transcript) user(r record) {
 		case b.Type == "text" && strings.HasPrefix(b.Text, interrupted):
 			t.cut = t.prompt
 		case b.Type == "text":
-			t.prompt = true
+			if !t.prompt {
+				t.prompt, t.asked = true, r.At
+			}
 		case b.Type == "tool_result" && t.prompt:
 			t.endTurn()
 			t.result(r, b)

@@ -29,7 +29,9 @@ type tui struct {
 	*Session
 	on   terminal.Terminal
 	file transcript
-	view view
+
+	early []told // what was written down before our prompt was
+	view  view
 
 	began    time.Time
 	opened   bool      // it has been ready once
@@ -192,7 +194,7 @@ func (t *tui) prompt(text string, files []string) {
 
 // reset forgets the last prompt.
 func (t *tui) reset(length int) {
-	t.file = transcript{tell: t.tell}
+	t.file, t.early = transcript{tell: t.tell}, nil
 	t.phase, t.quiet, t.entered, t.length = "", time.Time{}, 0, length
 }
 
@@ -234,13 +236,31 @@ func (t *tui) line(line []byte) {
 	before := t.file.prompt
 	t.file.line(line)
 	if !t.file.prompt {
+		t.early = append(t.early, told{t.of, line})
 		return
 	}
 	if !before {
 		t.submitted()
+		t.reorder()
 	}
 	t.status("working", "transcript", "")
 	t.finish()
+}
+
+// A told is a line that was read before.
+type told struct {
+	of   uint64
+	line []byte
+}
+
+// reorder reads what was written down before our prompt, and is about it: claude does not keep the order when it has much to do.
+func (t *tui) reorder() {
+	now := t.of
+	for _, e := range t.early {
+		t.of = e.of
+		t.file.line(e.line)
+	}
+	t.of, t.early = now, nil
 }
 
 // status tells what claude is at, when that changes.

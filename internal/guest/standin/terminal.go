@@ -53,6 +53,9 @@ type scene struct {
 	side  *side
 	typed chan byte // keys, where they are not the only way
 	note  string    // at the bottom of the screen
+
+	unordered bool   // the prompt is written down too late
+	kept      []byte // until then
 }
 
 const wide = "────────────────────────────────────────────────────────────"
@@ -85,11 +88,18 @@ func (s *scene) write(record obj) {
 			panic(err)
 		}
 	}
+	record["timestamp"] = time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	line, err := json.Marshal(record)
 	if err != nil {
 		panic(err)
 	}
-	s.file.Write(append(line, '\n'))
+	line = append(line, '\n')
+	if s.unordered && record["type"] == "user" {
+		s.kept = line
+		return
+	}
+	s.file.Write(append(line, s.kept...))
+	s.unordered, s.kept = false, nil
 }
 
 func (s *scene) says(stop string, blocks ...obj) {
@@ -204,6 +214,8 @@ func (s *scene) opens(word string, deaf *int) bool {
 		os.Exit(1)
 	case "deaf":
 		fmt.Sscan(arg, deaf)
+	case "unordered": // the prompt is written down after the first word of the answer
+		s.unordered = true
 	case "mcp":
 		s.connect()
 	case "none":
