@@ -65,7 +65,7 @@ func TestAvenorBackendClaude(t *testing.T) {
 			"session.start agent.prompt_submitted permission.request permission.response session.end", []string{"tmux", "transcript"}},
 		"nobody answers": {"bash:touch_made say:Done.", nil, 5, "blocked",
 			"session.start agent.prompt_submitted permission.request permission.response avenor.error session.end", []string{"pty", "transcript"}},
-		"it breaks": {"fault", nil, 1, "error", "session.start agent.prompt_submitted avenor.error session.end", []string{"transcript"}},
+		"it breaks":  {"fault", nil, 1, "error", "session.start agent.prompt_submitted avenor.error session.end", []string{"transcript"}},
 		"it is gone": {"exit", nil, 1, "error", "session.start agent.prompt_submitted avenor.error session.end", []string{"transcript"}},
 	} {
 		t.Run(name, func(t *testing.T) {

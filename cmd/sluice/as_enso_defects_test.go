@@ -413,7 +413,7 @@ func TestEnsoStartFailuresHaveAnExitCode(t *testing.T) {
 		"a session, not kept":  {[]string{"--resume", "a", "--ephemeral", "go"}, "--ephemeral"},
 		"unknown provider":     {[]string{"--model", "nobody/x", "go"}, "nobody"},
 		"no prompt":            {nil, "there is no prompt"},
-		"workflow, which is …": {[]string{"--workflow", "build", "go"}, "workflows are not there yet"},
+		"workflow, which is …": {[]string{"--workflow", "build", "go"}, "there is no workflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -102,7 +102,7 @@ allows is denied, since nobody is there to ask; --yolo allows it. The exit code 
 		},
 	}
 	cmd.Flags().StringVar(&f.format, "format", "text", "text or json")
-	cmd.Flags().StringVar(&f.workflow, "workflow", "", "not there yet")
+	cmd.Flags().StringVar(&f.workflow, "workflow", "", "let the roles of .sluice/workflows/NAME.md do it")
 	return cmd
 }
 
@@ -116,8 +116,8 @@ func (f *ensoFlags) options(set *pflag.FlagSet) (runOptions, error) {
 	switch {
 	case o.format == "":
 		return o, fmt.Errorf("--format %q: it is text or json", f.format)
-	case f.workflow != "":
-		return o, errors.New("--workflow: workflows are not there yet")
+	case f.workflow != "" && (f.latest || named):
+		return o, errors.New("the roles of --workflow begin anew: neither --resume nor --continue go with it")
 	case f.turns < -1:
 		return o, fmt.Errorf("--max-turns %d: it is a number of turns, 0 for as many as configured, or -1 for no limit", f.turns)
 	case f.latest && named:
@@ -127,7 +127,7 @@ func (f *ensoFlags) options(set *pflag.FlagSet) (runOptions, error) {
 	case f.latest:
 		f.resume = "latest"
 	}
-	o.resume = f.resume
+	o.resume, o.workflow = f.resume, f.workflow
 	c := &o.flags.Config
 	o.flags.Keys = changed(set)
 	c.Model, c.Allow, c.Deny, c.Timeout = f.model, f.allow, f.deny, config.Duration(f.timeout)

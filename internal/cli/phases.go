@@ -82,9 +82,7 @@ func (r *runner) conduct(ctx context.Context) outcome.Verdict {
 	r.plan.mu.Lock()
 	r.plan.label = result.Label
 	r.plan.mu.Unlock()
-	v := result.Verdict
-	r.atEnd(v)
-	return v
+	return r.held(ctx, result.Verdict)
 }
 
 // cast finds out which model our own agent has, if there is a phase for it that does not say, and which profiles there are.

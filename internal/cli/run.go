@@ -44,26 +44,27 @@ type runOptions struct {
 	guest   string        // who does the work, if it is not our own agent
 
 	// What only a face sets.
-	face    face
-	tell    dialect.Options
-	asked   gate.Answerer // who answers questions, if it is somebody else
-	helm    *helm         // by which it is steered, if somebody has it already
-	door    door          // what lets commands in, instead of one message
-	runID   string        // of the run, where it is not the session's
-	wrong   error         // with the flags: it is told in the stream, and the run is over
-	eager   bool          // the model is opened before the first message, so that who has no key is told at once
-	hurry   time.Duration // how long MCP servers may take to start, where somebody waits for the run to be there; 0: the usual
-	board   event.Sink    // where a person reads what the dialect has no word for
-	shown   event.Sink    // where the stream goes, if not to stdout
-	inner   bool          // it is one of several in this program: signals are not its own
-	servers []mcp.Server  // besides those of the configuration
-	plan    *plan         // phases to work through, instead of a message
-	command string        // skill that the prompt is for, as if it began with a slash and its name
-	orNew   bool          // begin a session if there is none to go on with
-	dumb    bool          // text is for a file, even on a terminal
-	law     law           // rules of which the last that matches counts, read as the face does
-	key     string        // the model's, where a flag may name it
-	steps   int           // answers with calls: those of the last are done, and it is the end
+	face     face
+	tell     dialect.Options
+	asked    gate.Answerer // who answers questions, if it is somebody else
+	helm     *helm         // by which it is steered, if somebody has it already
+	door     door          // what lets commands in, instead of one message
+	runID    string        // of the run, where it is not the session's
+	wrong    error         // with the flags: it is told in the stream, and the run is over
+	eager    bool          // the model is opened before the first message, so that who has no key is told at once
+	hurry    time.Duration // how long MCP servers may take to start, where somebody waits for the run to be there; 0: the usual
+	board    event.Sink    // where a person reads what the dialect has no word for
+	shown    event.Sink    // where the stream goes, if not to stdout
+	inner    bool          // it is one of several in this program: signals are not its own
+	servers  []mcp.Server  // besides those of the configuration
+	plan     *plan         // phases to work through, instead of a message
+	workflow string        // name of one by whose roles the message is answered
+	command  string        // skill that the prompt is for, as if it began with a slash and its name
+	orNew    bool          // begin a session if there is none to go on with
+	dumb     bool          // text is for a file, even on a terminal
+	law      law           // rules of which the last that matches counts, read as the face does
+	key      string        // the model's, where a flag may name it
+	steps    int           // answers with calls: those of the last are done, and it is the end
 
 	prices    func(prov, model string) (p provider.Price, ok bool) // what models cost, where the configuration does not say
 	otherwise func(provider.Options) (name, why string)            // chooses a model when nobody did, and says why, if somebody should know; nil: [provider.Choose]

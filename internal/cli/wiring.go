@@ -74,11 +74,15 @@ func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 	if ctx.Err() != nil {
 		return outcome.Ended(ctx)
 	}
-	if err := either(nameErr, openErr, ruleErr, schemaErr, profileErr, gearErr); err != nil {
+	cast, castErr := r.troupeOf()
+	if err := either(nameErr, openErr, ruleErr, schemaErr, profileErr, gearErr, castErr); err != nil {
 		return misuse(err)
 	}
 	if err := r.checks.available(specs); err != nil {
 		return outcome.Verdict{Outcome: event.Unverified, Reason: err.Error()}
+	}
+	if cast.roles != nil {
+		return r.perform(ctx, args, cast, session)
 	}
 	r.talk = session
 	return r.serve(ctx, args, session)
@@ -108,6 +112,11 @@ func (r *runner) serve(ctx context.Context, args []string, session worker) outco
 	} else {
 		v = r.replies(ctx, session, message)
 	}
+	return r.held(ctx, v)
+}
+
+// held holds a run that ended so to what was asked of it.
+func (r *runner) held(ctx context.Context, v outcome.Verdict) outcome.Verdict {
 	if v.Outcome == event.Done {
 		if err := r.checks.after(ctx, r); err != nil {
 			if ctx.Err() != nil {

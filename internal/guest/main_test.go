@@ -43,8 +43,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-type obj = map[string]any
-
 // A party is a guest under test: its session, its journal and its gate.
 type party struct {
 	t      *testing.T
