@@ -131,8 +131,8 @@ func TestTerminalIsStopped(t *testing.T) {
 	}
 }
 
-// TestTerminalNeverReady: a program that wants something else first ends the reply, and says what it shows.
-func TestTerminalNeverReady(t *testing.T) {
+// TestAvenorDefect28NeverReady: a program that wants something else first ends the reply, and says what it shows.
+func TestAvenorDefect28NeverReady(t *testing.T) {
 	now := time.Now()
 	p := seat(t, "never", Config{Now: func() time.Time { now = now.Add(2 * time.Second); return now }})
 	if v := p.say("go"); v.Outcome != event.Failed || !strings.Contains(v.Reason, "Please log in") {
