@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -43,14 +44,17 @@ func avenorGuest(backend string) (string, error) {
 // loadPlan reads a configuration of phases, and holds it to what can be run here.
 func loadPlan(file string) (loop.Config, error) {
 	cfg, err := loop.Load(file)
-	if err != nil {
-		return cfg, err
-	}
 	wrong := cfg.Hold("backend", func(p loop.Phase) error {
 		_, err := avenorGuest(p.Backend)
 		return err
 	})
+	if list, ok := errors.AsType[loop.Problems](err); ok || err == nil {
+		wrong = append(list, wrong...)
+	} else {
+		return cfg, err
+	}
 	if len(wrong) > 0 {
+		slices.SortStableFunc(wrong, func(a, b loop.Problem) int { return a.Line - b.Line })
 		return cfg, wrong
 	}
 	return cfg, nil
