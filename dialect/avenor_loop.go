@@ -60,7 +60,8 @@ func (a *avenorEncoder) cutLoop(dst []byte, e event.Event) []byte {
 // looping tells phases and what is around them.
 func (a *avenorEncoder) looping(dst []byte, e event.Event) []byte {
 	dst = a.release(dst)
-	if _, retry := e.Body.(event.PhaseRetry); a.bare && !retry {
+	if _, retry := e.Body.(event.PhaseRetry); a.bare && !retry && e.Session != "" {
+		a.opt.lose(e, "session", Dropped, "the sessions of a run of phases are theirs")
 		e.Session = ""
 	}
 	if b, ok := e.Body.(event.LoopStarted); ok {

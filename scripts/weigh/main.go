@@ -1,3 +1,5 @@
+//go:build unix
+
 // Weigh runs a command and prints what it cost: milliseconds until its first line, milliseconds of CPU, kilobytes of peak memory.
 // It is a program of its own because a process begins with the peak memory of the one that it was forked from: this one is
 // small.
