@@ -51,6 +51,8 @@ func avenorCommand(io IO) *cobra.Command {
 			var words []string
 			for _, c := range root.Commands() {
 				words = append(words, c.Name())
+				c.Example = strings.ReplaceAll(c.Example, "sluice ", "avenor ")
+				c.Long = strings.ReplaceAll(c.Long, "\n  sluice ", "\n  avenor ")
 			}
 			switch {
 			case len(args) > 0 && slices.Contains([]string{"--version", "-version", "-v"}, args[0]):
@@ -116,6 +118,9 @@ rejected then, and the run ends as blocked.
 
   0 end_turn, exit  3 max_tokens                            5 blocked, abort  130, 143 cancelled
   2 refusal         4 max_turn_requests, max_iterations     124 timeout       1 any other`,
+		Example: `  avenor run --prompt "fix the tests" --on-event run.ndjson --auto-approve
+  avenor run --config loop.yaml --on-event run.ndjson --max-retries 2 --sentinel-file run.done
+  avenor run --backend claude --prompt-file task.md --on-event run.ndjson --permission-handler file:run`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("what is %q? a prompt is given with --prompt", args[0])
