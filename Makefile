@@ -38,9 +38,10 @@ bench:
 profile:
 	$(GO) run ./scripts/bench profile
 
-# Against other people's programs: needs the network, node and npm.
+# Against other people's programs, fetched from npm into the user's cache: needs the network, node and npm. AGENT=NAME takes one of them:
+# mcp, claude, claude-tui, claude-channel, claude-acp, opencode, gemini, qwen, acpx. It prints what became of each of them.
 interop:
-	$(GO) test -tags interop -count=1 -timeout 15m ./interop
+	cd interop && AGENT="$(AGENT)" $(GO) test -tags interop -count=1 -timeout 30m
 
 # Ten thousand phases, with subscribers who come and go: nothing grows, nothing is lost, nothing is left.
 soak:

@@ -1,7 +1,7 @@
 //go:build interop
 
 // Package interop holds our program against other people's. It needs the network, and node and npm: scripts/interop fetches the
-// rest into the folder that $INTEROP names, or into a temporary one.
+// rest into the folder that $INTEROP names, or into one of the user's cache. $AGENT names the only one that is wanted.
 package interop
 
 import (
@@ -26,33 +26,9 @@ import (
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
-// The folder with what was fetched.
-var fetched string
-
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		fetched = os.Getenv("INTEROP")
-		if fetched == "" {
-			dir, err := os.MkdirTemp("", "interop-")
-			if err != nil {
-				panic(err)
-			}
-			defer os.RemoveAll(dir)
-			fetched = dir
-		}
-		fetch := exec.Command(filepath.Join("..", "scripts", "interop"), fetched)
-		fetch.Stdout, fetch.Stderr = os.Stderr, os.Stderr
-		if err := fetch.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "scripts/interop:", err)
-			return 1
-		}
-		return m.Run()
-	}())
-}
-
-// program is a command of a package.
+// program is a command of the packages that MCP is tested with.
 func program(name string, args ...string) []string {
-	return append([]string{filepath.Join(fetched, "node_modules", ".bin", name)}, args...)
+	return append([]string{filepath.Join(folder(), "mcp", "node_modules", ".bin", name)}, args...)
 }
 
 // background starts a server that listens at a port, and returns when it does.
@@ -152,6 +128,7 @@ func (b *bench) call(name string, input any, out func(string)) tool.Result {
 type object map[string]any
 
 func everything(t *testing.T, f func(t *testing.T, s mcp.Server)) {
+	fetch(t, "mcp", "mcp")
 	t.Run("stdio", func(t *testing.T) { f(t, mcp.Server{Name: "all", Command: program("mcp-server-everything", "stdio")}) })
 	t.Run("http", func(t *testing.T) {
 		url := background(t, "/mcp", func(port string) (args, env []string) {
@@ -210,6 +187,7 @@ func TestEverything(t *testing.T) {
 }
 
 func TestFilesystem(t *testing.T) {
+	fetch(t, "mcp", "mcp")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -252,10 +230,6 @@ func TestFilesystem(t *testing.T) {
 
 // The program itself, as a user has it.
 func TestRunWithEverything(t *testing.T) {
-	sluice := filepath.Join(t.TempDir(), "sluice")
-	if out, err := exec.Command("go", "build", "-o", sluice, "../cmd/sluice").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	everything(t, func(t *testing.T, s mcp.Server) {
 		home := t.TempDir()
 		config := fmt.Sprintf("[mcp.all]\ntimeout = \"1m\"\nurl = %q\n", s.URL)
@@ -267,7 +241,7 @@ func TestRunWithEverything(t *testing.T) {
 		write(t, script, "steps:\n  - call: {tool: all_echo, input: {message: from the model}}\n  - text: Done.\n")
 		run := func(args ...string) string {
 			t.Helper()
-			c := exec.Command(sluice, args...)
+			c := exec.Command(sluice(t), args...)
 			c.Dir = home
 			c.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 			var said bytes.Buffer
