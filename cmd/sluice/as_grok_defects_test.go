@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -308,26 +307,6 @@ func TestGrokNothingGivenByFlagIsKept(t *testing.T) {
 	g.args = []string{"--format", "json", "--prompt", "go"}
 	g.gone = make(chan struct{})
 	g.play(1) // the next run knows nothing of it
-}
-
-// A long answer in little pieces: memory is that of the text, not of its square.
-func TestGrokMemoryDoesNotGrowWithTheSquare(t *testing.T) {
-	t.Parallel()
-	g := newGrok(t, `{chunk: 4, steps: [{text: "`+strings.Repeat("All work and no play. ", 9_000)+`"}]}`).play(0)
-	usage, ok := g.cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		t.Fatal("nobody knows what it used")
-	}
-	most := usage.Maxrss // in kB, but for macOS
-	if runtime.GOOS == "darwin" {
-		most >>= 10
-	}
-	if most > 256<<10 { // with the race detector in it; the square of it would be gigabytes
-		t.Errorf("it used %d kB of memory", most)
-	}
-	if n := len(g.one("text")["text"].(string)); n != 9_000*22 {
-		t.Errorf("%d bytes of text", n)
-	}
 }
 
 func TestGrokClosedStdoutIsAQuietEnd(t *testing.T) {
