@@ -31,7 +31,7 @@ type call struct {
 
 // read makes a call of what the model said. It is planned here only for its title; what is planned counts when it is done.
 func (r *reply) read(id string, told event.ToolCalled) *call {
-	c := &call{id: r.Common.call(id), told: told, tool: r.tools[told.Name], called: r.cfg.Permission}
+	c := &call{id: r.CallID(id), told: told, tool: r.tools[told.Name], called: r.cfg.Permission}
 	if c.tool != nil {
 		c.told.Class = c.tool.Spec().Class
 		if p, err := c.plan(); err == nil {

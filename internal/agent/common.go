@@ -35,8 +35,8 @@ func (c *Common) next(prefix string) string {
 	return fmt.Sprintf("%s%d", prefix, c.last)
 }
 
-// call makes a call's id one that no other call of the journal has: some models count anew in every answer.
-func (c *Common) call(id string) string {
+// CallID makes a call's id one that no other call of the journal has: some models count anew in every answer.
+func (c *Common) CallID(id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id == "" {

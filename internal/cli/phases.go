@@ -175,7 +175,7 @@ func (p *phases) own(ctx context.Context, job loop.Job) (loop.Worker, error) {
 // invite has a guest at work on a phase.
 func (p *phases) invite(ctx context.Context, job loop.Job, who string) (loop.Worker, error) {
 	cfg := p.guestConfig(who, p.rules)
-	cfg.Session = job.Session
+	cfg.Session, cfg.CallID = job.Session, p.common.CallID
 	cfg.Model, cfg.Profile = first(job.Phase.Model, cfg.Model), first(job.Phase.Agent, cfg.Profile)
 	if err := p.recall(job, func(e event.Event) {
 		if id, ok := guest.SessionOf(e); ok {

@@ -59,9 +59,11 @@ type Config struct {
 	OnAsk   string        // what happens to a question that nobody answers: deny (or empty), fail
 	Answer  time.Duration // how long an answer may take; 0: for ever
 
-	Stay  bool                                  // it stays between one Serve and the next, and Close ends it
-	Judge func(outcome.Verdict) outcome.Verdict // has the last word on a reply, before its end is told, if set
-	Grace time.Duration                         // for a guest that was told to stop, and for one that may leave; 0: three seconds
+	Stay   bool                                  // it stays between one Serve and the next, and Close ends it
+	Judge  func(outcome.Verdict) outcome.Verdict // has the last word on a reply, before its end is told, if set
+	CallID func(string) string                   // makes the guest's id of a call one that the journal does not have, where others write there too; nil: we alone do
+
+	Grace time.Duration // for a guest that was told to stop, and for one that may leave; 0: three seconds
 	Now   func() time.Time
 }
 

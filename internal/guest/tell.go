@@ -190,6 +190,9 @@ func (s *Session) ofCall(e *event.Event) bool {
 // enter makes a call of ours of one of the guest's.
 func (s *Session) enter(theirs string, b event.ToolCalled) *call {
 	id := theirs
+	if s.cfg.CallID != nil {
+		id = s.cfg.CallID(theirs)
+	}
 	for n := 2; s.used[id]; n++ {
 		id = fmt.Sprintf("%s-%d", theirs, n)
 	}

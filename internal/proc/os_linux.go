@@ -19,6 +19,9 @@ func setAttributes(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// adopts says that orphans are given to us.
+const adopts = true
+
 // adoptOrphans makes this process the one that descendants are given to whose parent is gone.
 var adoptOrphans = sync.OnceFunc(func() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 

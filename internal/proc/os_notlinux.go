@@ -9,6 +9,8 @@ import (
 
 func setAttributes(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
+const adopts = false
+
 func adoptOrphans() {}
 
 func markOf(int) string { return "" }

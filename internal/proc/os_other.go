@@ -12,6 +12,8 @@ func setAttributes(*exec.Cmd) {}
 
 func setTerminal(*exec.Cmd) {}
 
+const adopts = false
+
 func adoptOrphans() {}
 
 func processes() ([]entry, error) { return nil, errors.ErrUnsupported }

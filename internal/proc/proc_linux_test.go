@@ -138,3 +138,29 @@ func TestOrphansLeaveTheTable(t *testing.T) {
 		return dead == 0
 	})
 }
+
+// Numbers of sessions are used again. A stranger who has one that was ours once is left alone: what is ours descends from us.
+func TestStrangerWithAnOldNumber(t *testing.T) {
+	var g Group
+	defer g.Close()
+	p := start(t, &g, Cmd{Args: []string{"sleep", "600"}})
+	stranger, ok := readEntry(1)
+	if !ok {
+		t.Fatal("there is no first process")
+	}
+	house.Lock()
+	house.sessions[stranger.session] = p // as if it had been ours
+	house.Unlock()
+	list, _ := left(&g, nil)
+	for _, e := range list {
+		if e.pid != p.Pid() {
+			t.Errorf("%d would be killed, of session %d", e.pid, e.session)
+		}
+	}
+	if len(list) == 0 {
+		t.Error("what is ours is not found")
+	}
+	house.Lock()
+	delete(house.sessions, stranger.session)
+	house.Unlock()
+}

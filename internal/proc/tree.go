@@ -217,7 +217,7 @@ func left(g *Group, only *Process) (list []entry, doubt bool) {
 			} else if p == nil {
 				doubt = true
 			}
-		case house.sessions[e.session].in(g, only): // on a system that gives orphans to somebody else
+		case !adopts && house.sessions[e.session].in(g, only): // orphans are given to somebody else; where they come to us, this may be a stranger whose session got an old number
 			take(e)
 		}
 	}

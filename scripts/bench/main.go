@@ -1,3 +1,5 @@
+//go:build unix
+
 // Bench measures the readers against jq on the same files, in one run, and prints one table: megabytes per CPU-second and
 // their ratio, best of a few rounds taken in turn; then the peak memory on a file of a gigabyte; then what a run of the agent
 // costs, as ratios to the least that an agent can do (scripts/floor).

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Soak runs a loop of many phases on the scripted model and watches the process: its memory, its files, its children; and reads its
 // control socket with one subscriber who stays and several who come and go. It exits 1 if anything grows, is left behind, or is
 // told to one of them and not to another.
