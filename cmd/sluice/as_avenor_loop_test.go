@@ -325,6 +325,7 @@ pre: [{name: own, prompt: go, agent: helper}]
 loop:
   - {name: asks, prompt: run make, backend: 'acp:acp-agent'}
   - {name: goes on, prompt: who, backend: 'acp:acp-agent', resume_from_previous: true, model: big, agent: plan}
+  - {name: asks again, prompt: run make, backend: 'acp:acp-agent'}
   - {name: stream, prompt: hello, backend: claude-stream}
   - {name: terminal, prompt: go, backend: claude}
   - {name: model, prompt: go, model: anthropic/other}
@@ -337,13 +338,14 @@ loop:
 A session.start {"backend":"sluice"}
 B session.start {"backend":"acp"}
 B session.start {"backend":"acp"}
-C session.start {"backend":"claude-stream"}
-D session.start {"backend":"claude","dangerously_load":false}
-E session.start {"backend":"sluice"}`, "session.start")
+C session.start {"backend":"acp"}
+D session.start {"backend":"claude-stream"}
+E session.start {"backend":"claude","dangerously_load":false}
+F session.start {"backend":"sluice"}`, "session.start")
 	if said := fmt.Sprint(a.told("agent.message_chunk")); !strings.Contains(said, "acp-1 plan big") {
 		t.Errorf("the guest was not who it was: %s", said)
 	}
-	if asked := len(a.only("permission.request")); asked != 3 || asked != len(a.only("permission.response")) {
+	if asked := len(a.only("permission.request")); asked != 4 || asked != len(a.only("permission.response")) {
 		t.Errorf("%d questions, %d answers", asked, len(a.only("permission.response")))
 	}
 	ids := map[any]int{}
