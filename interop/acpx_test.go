@@ -16,7 +16,7 @@ func client(t *testing.T, steps string) *world {
 	fetch(t, "acpx", "acpx")
 	w := newWorld(t)
 	w.with("acpx")
-	w.model(script(steps))
+	w.model(script(agent{}, steps))
 	w.set("ANTHROPIC_BASE_URL="+w.base, "ANTHROPIC_API_KEY=dummy", "SLUICE_MODEL=anthropic/claude-sonnet-4-5")
 	return w
 }

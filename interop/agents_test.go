@@ -23,6 +23,7 @@ type agent struct {
 
 	direct func(prompt string, everything bool) []string // nil: it has no such way
 	cannot map[string]string                             // what it cannot do, by situation, and why
+	seeded bool                                          // it puts an answer into a new conversation that nobody gave
 	rest   func()                                        // what it needs between two runs of one session
 }
 
@@ -148,6 +149,7 @@ var gemini = func() agent {
 
 var qwen = func() agent {
 	a := geminiLike("qwen")
+	a.seeded = true
 	a.setup = func(w *world) {
 		w.set("OPENAI_API_KEY=dummy", "OPENAI_BASE_URL="+w.base+"/v1", "OPENAI_MODEL=mock-model",
 			"HTTPS_PROXY=", "https_proxy=") // it would ask the proxy for what is here, too

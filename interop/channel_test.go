@@ -18,7 +18,7 @@ func TestClaudeChannel(t *testing.T) {
 	fetch(t, a.name, a.set)
 	w := newWorld(t)
 	w.with(a.set)
-	w.model(script(two(a, w)))
+	w.model(script(a, two(a, w)))
 	a.setup(w)
 	hello := situation{name: "hello", prompt: "Say one.", format: "avenor", outcome: "done"}
 	d := &drive{t: t, w: w, a: a, s: hello, socket: filepath.Join(w.dir, "socket")}
@@ -44,7 +44,7 @@ func TestClaudeChannel(t *testing.T) {
 	}
 
 	// The server is called after the session, so in the same one its tools have the same names.
-	w.model(script(fmt.Sprintf("  - text: This is one.\n  - call: %s\n  - call: %s\n  - call: %s\n  - text: And this is two.\n",
+	w.model(script(a, fmt.Sprintf("  - text: This is one.\n  - call: %s\n  - call: %s\n  - call: %s\n  - text: And this is two.\n",
 		call{names["report"], map[string]any{"state": "working", "payload": "halfway"}},
 		call{names["reply"], map[string]any{"to": "you", "payload": "an answer"}},
 		call{names["finish"], map[string]any{"status": "done", "summary": "all is well", "files_changed": []string{"a.txt"}}})))
@@ -82,7 +82,7 @@ func TestClaudeTmux(t *testing.T) {
 	fetch(t, a.name, a.set)
 	w := newWorld(t)
 	w.with(a.set)
-	w.model(script(touch(a, w)))
+	w.model(script(a, touch(a, w)))
 	a.setup(w)
 	s := situation{name: "tmux", prompt: "Touch it.", format: "avenor", flags: []string{"--terminal", "tmux", "--auto-approve"}, outcome: "done"}
 	d := &drive{t: t, w: w, a: a, s: s, socket: filepath.Join(w.dir, "socket")}

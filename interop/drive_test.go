@@ -117,7 +117,7 @@ var situations = []situation{
 				d.replies(2)
 			}
 		},
-		meets: func(d *drive) { d.said("This is one."); d.said("And this is two.") },
+		meets: func(d *drive) { d.said("This is one."); d.said("And this is two."); d.remembered() },
 	},
 	{name: "resume", prompt: "Say one.", format: "avenor", outcome: "done", steps: two,
 		meets: func(d *drive) {
@@ -132,6 +132,7 @@ var situations = []situation{
 			}
 			_, d.events = d.w.journal()
 			d.said("And this is two.")
+			d.remembered()
 			for _, e := range kinds(d.events, "diag")[session:] {
 				if strings.Contains(e.field("text"), "the guest's session is") {
 					d.t.Errorf("it is another session: %v", e)
@@ -152,8 +153,13 @@ func takeLong(a agent, w *world) string {
 func two(agent, *world) string { return "  - text: This is one.\n  - text: And this is two.\n" }
 
 // script is a whole one. Agents ask for titles on the side.
-func script(steps string) string {
-	return "usage: {input: 10, output: 5}\nconversations:\n  - when: {system: '(?i)title generator|generate a (short|concise|brief)[^.]*title'}\n    steps:\n      - text: A title\nsteps:\n" + steps
+func script(a agent, steps string) string {
+	more := ""
+	if a.seeded { // and no longer, when the conversation is opened again
+		more = "  - when: {last: 'And now two'}\n    steps:\n      - text: never\n      - text: And this is two.\n      - text: And this is two.\n"
+		steps = "  - text: never\n" + steps
+	}
+	return "usage: {input: 10, output: 5}\nconversations:\n  - when: {system: '(?i)title generator|generate a (short|concise|brief)[^.]*title'}\n    steps:\n      - text: A title\n" + more + "steps:\n" + steps
 }
 
 // A drive is a run of an agent by our program.
@@ -191,6 +197,18 @@ func (d *drive) said(text string) {
 	if !slices.ContainsFunc(kinds(d.events, "text"), func(e entry) bool { return strings.TrimSpace(e.field("text")) == text }) {
 		d.t.Errorf("it did not say %q: %v", text, kinds(d.events, "text"))
 	}
+}
+
+// remembered says that the model was told the first answer again when it was asked for the second.
+func (d *drive) remembered() {
+	d.t.Helper()
+	data, _ := os.ReadFile(d.w.served)
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, "This is one.") && strings.Contains(line, "And now two.") {
+			return
+		}
+	}
+	d.t.Error("the model was not told what it had said")
 }
 
 // wait waits until the journal holds so many events of these kinds.
@@ -319,7 +337,7 @@ func alone(t *testing.T, a agent, s situation) string {
 	}
 	w := newWorld(t)
 	w.with(a.set)
-	w.model(script(s.steps(a, w)))
+	w.model(script(a, s.steps(a, w)))
 	a.setup(w)
 	w.set("NO_COLOR=1", "CI=1")
 	args := a.direct(s.prompt, s.everything)
@@ -383,7 +401,7 @@ func through(t *testing.T, a agent, sets ...string) {
 			own := alone(t, a, s)
 			w := newWorld(t)
 			w.with(a.set)
-			w.model(script(s.steps(a, w)))
+			w.model(script(a, s.steps(a, w)))
 			a.setup(w)
 			d := &drive{t: t, w: w, a: a, s: s, socket: filepath.Join(w.dir, "socket")}
 			ours := d.run()

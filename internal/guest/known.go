@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluice-dev/sluice/internal/spell"
 )
@@ -19,8 +20,9 @@ type known struct {
 	speak   func(s *Session, resume string) tongue
 	leaves  bool // its exit code says something: it leaves on its own when its stdin ends
 
-	terminal bool // it is on a terminal
-	channel  bool // and has a channel
+	linger   time.Duration // it writes down what it said a moment after it has said it
+	terminal bool          // it is on a terminal
+	channel  bool          // and has a channel
 }
 
 // guests are those that have a name. A backend of the name claude is the terminal, in the words of the specification.
@@ -33,7 +35,7 @@ var guests = []known{
 	{name: "gemini", backend: "gemini", dialect: "acp", speak: newACP, command: func(c Config, _ string) []string {
 		return flag([]string{"gemini", "--acp", "--approval-mode", "default"}, "-m", c.Model)
 	}},
-	{name: "qwen", backend: "qwen", dialect: "acp", speak: newACP, command: func(c Config, _ string) []string {
+	{name: "qwen", backend: "qwen", dialect: "acp", speak: newACP, linger: time.Second, command: func(c Config, _ string) []string {
 		return flag([]string{"qwen", "--acp", "--approval-mode", "default"}, "-m", c.Model)
 	}},
 }

@@ -307,17 +307,18 @@ func (s *Session) leave() {
 	if s.link == nil {
 		return
 	}
-	s.link.hangUp()
-	if s.link.on != nil { // nobody tells a terminal that it is over
-		go s.link.kill()
-	}
-	limit := time.After(s.cfg.Grace)
+	hang, limit := time.After(s.guest.linger), time.After(s.guest.linger+s.cfg.Grace)
 	for s.link != nil {
 		select {
 		case w := <-s.link.words:
 			s.hear(w)
 		case a := <-s.answers:
 			s.answered(a)
+		case <-hang:
+			s.link.hangUp()
+			if s.link.on != nil { // nobody tells a terminal that it is over
+				go s.link.kill()
+			}
 		case <-limit:
 			go s.link.kill()
 		}
