@@ -268,8 +268,9 @@ func TestLoopIsSteered(t *testing.T) {
 	}
 	<-heard.first
 	var last string
-	for range 2 {
+	for n := range 2 {
 		var q string
+		s.until("word of a question", func() bool { return strings.Count(heard.String(), "ATTENTION") > n }) // who answers sooner leaves nothing to tell
 		s.until("a question", func() bool {
 			if p := s.status(c, st.RuntimeID).Permission; p != nil && p.RequestID != last {
 				q = p.RequestID
@@ -285,9 +286,9 @@ func TestLoopIsSteered(t *testing.T) {
 	if got := heard.String(); wait.ProcessState.ExitCode() != 10 || strings.Count(got, "ATTENTION") != 2 || !strings.Contains(got, "END failed "+st.RuntimeID) {
 		t.Errorf("exit %d: %s", wait.ProcessState.ExitCode(), got) // it never came to an exit marker
 	}
-	st = s.status(c, st.RuntimeID)
-	if st.State != "ended" || st.ExitCode == nil || *st.ExitCode != 4 {
-		t.Errorf("it is %s, exit %v", st.State, st.ExitCode)
+	s.until("its exit code", func() bool { st = s.status(c, st.RuntimeID); return st.ExitCode != nil })
+	if st.State != "ended" || *st.ExitCode != 4 {
+		t.Errorf("it is %s, exit %v", st.State, *st.ExitCode)
 	}
 	s.shutdown(c, "graceful")
 }

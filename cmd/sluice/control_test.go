@@ -130,14 +130,23 @@ func (r *run) does(exit int, args ...string) string {
 
 // A listener keeps what it hears, and says when it has heard anything.
 type listener struct {
-	strings.Builder
+	mu    sync.Mutex
+	said  strings.Builder
 	once  sync.Once
 	first chan struct{}
 }
 
 func (l *listener) Write(p []byte) (int, error) {
 	l.once.Do(func() { close(l.first) })
-	return l.Builder.Write(p)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said.Write(p)
+}
+
+func (l *listener) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said.String()
 }
 
 // Five questions are open at once. They are answered in another order than they were asked in, by the socket and by files of both
