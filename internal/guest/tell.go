@@ -207,18 +207,19 @@ func (s *Session) enter(theirs string, b event.ToolCalled) *call {
 func (s *Session) asEnded(c *call, end event.ToolEnd, told event.Body) event.Body {
 	_, done := told.(event.ToolDone)
 	_, denied := told.(event.ToolDenied)
+	halted := s.now != nil && s.now.halted != nil
 	switch {
 	case c.denied != "" && done:
 		s.tellOf(c, event.Notice{Text: fmt.Sprintf("%s says that the call %s was done, which was denied", s.guest.name, c.id)})
 		return event.ToolDone(end)
-	case c.denied != "" || denied:
+	case c.denied != "" || denied && !halted:
 		if !c.judged {
 			c.judged = true
 			s.deny(end.Error)
 		}
 		end.Output, end.Error = "", first(c.denied, end.Error, end.Output)
 		return event.ToolDenied(end)
-	case s.now != nil && s.now.halted != nil:
+	case halted:
 		end.Error = s.now.halted.Reason
 		return event.ToolCancelled(end)
 	}

@@ -116,16 +116,22 @@ func TestTerminalFollowsUpAndResumes(t *testing.T) {
 }
 
 func TestTerminalIsStopped(t *testing.T) {
-	for stage, stop := range map[string]string{"work": "cancelled", "hang": "cancelled_forced"} {
-		t.Run(stop, func(t *testing.T) {
+	for stage, stop := range map[string]string{"work": "cancelled", "job": "cancelled", "hang": "cancelled_forced"} {
+		t.Run(stage, func(t *testing.T) {
 			p := seat(t, stage, Config{Grace: time.Second})
 			p.inbox <- event.Message{Text: "go"}
 			p.await(kind("text"))
+			if stage == "job" {
+				p.await(kind("tool.called"))
+			}
 			p.inbox <- event.Stop{}
 			close(p.inbox)
 			v := p.wait()
-			if v.Outcome != event.Cancelled || v.Stop != stop {
+			if v.Outcome != event.Cancelled || v.Stop != stop || v.Denials > 0 {
 				t.Errorf("%+v", v)
+			}
+			if stage == "job" {
+				p.want("calls", p.told("tool.called", "tool.denied", "tool.cancelled"), "tool.called tool.cancelled")
 			}
 		})
 	}

@@ -258,6 +258,13 @@ func (s *scene) act(word string) {
 		for s.key() != 0x1b {
 		}
 		s.user(textBlock("[Request interrupted by user]"))
+	case "job": // claude calls a command that was interrupted rejected
+		s.says("tool_use", textBlock("Working."), obj{"type": "tool_use", "id": "job", "name": "Bash", "input": obj{"command": "make"}})
+		for s.key() != 0x1b {
+		}
+		result := obj{"type": "tool_result", "tool_use_id": "job", "is_error": true, "content": "The user doesn't want to proceed"}
+		s.write(obj{"type": "user", "toolUseResult": "User rejected tool use", "message": obj{"content": []any{result}}})
+		s.user(textBlock("[Request interrupted by user for tool use]"))
 	case "exit":
 		os.Exit(0)
 	default:
