@@ -22,7 +22,6 @@ type agent struct {
 	read  func(file string) call
 
 	direct func(prompt string, everything bool) []string // nil: it has no such way
-	cannot map[string]string                             // what it cannot do, by situation, and why
 	seeded bool                                          // it puts an answer into a new conversation that nobody gave
 	rest   func()                                        // what it needs between two runs of one session
 }

@@ -27,7 +27,7 @@ type situation struct {
 	exit    int
 	outcome string
 
-	alone      bool                       // the agent itself is run too
+	instead    string                     // why the agent is not run by itself, if it is not
 	everything bool                       // and may do what it likes
 	upset      func(w *world, p *process) // what happens to it
 }
@@ -36,11 +36,11 @@ type situation struct {
 const slow = "touch begun; tail -f /dev/null"
 
 var situations = []situation{
-	{name: "hello", prompt: "Say hello.", format: "native", outcome: "done", alone: true,
+	{name: "hello", prompt: "Say hello.", format: "native", outcome: "done",
 		steps: func(agent, *world) string { return "  - text: Hello from the script.\n" },
 		meets: func(d *drive) { d.said("Hello from the script.") },
 	},
-	{name: "three tools", prompt: "Use three tools.", format: "avenor", flags: []string{"--mode", "yolo"}, outcome: "done", alone: true, everything: true,
+	{name: "three tools", prompt: "Use three tools.", format: "avenor", flags: []string{"--mode", "yolo"}, outcome: "done", everything: true,
 		steps: func(a agent, w *world) string {
 			return fmt.Sprintf("  - call: %s\n  - call: %s\n  - call: %s\n  - text: All three are done.\n",
 				a.shell("echo shell > shell.txt"), a.write(filepath.Join(w.project, "written.txt"), "written\n"), a.read(filepath.Join(w.project, "README.md")))
@@ -52,7 +52,7 @@ var situations = []situation{
 			}
 		},
 	},
-	{name: "permission allowed", prompt: "Touch it.", format: "native", flags: []string{"--on-ask", "forward"}, outcome: "done", steps: touch,
+	{name: "permission allowed", prompt: "Touch it.", format: "native", flags: []string{"--on-ask", "forward"}, outcome: "done", steps: touch, instead: "nobody could answer",
 		during: func(d *drive) { d.answer("allow") },
 		meets: func(d *drive) {
 			if by := d.one("gate.allowed").field("by"); by != "control" || !d.w.has("touched.txt") || len(kinds(d.events, "tool.done")) != 1 {
@@ -60,7 +60,7 @@ var situations = []situation{
 			}
 		},
 	},
-	{name: "permission denied", prompt: "Touch it.", format: "avenor", flags: []string{"--on-ask", "forward"}, outcome: "denied", exit: 5, steps: touch, alone: true,
+	{name: "permission denied", prompt: "Touch it.", format: "avenor", flags: []string{"--on-ask", "forward"}, outcome: "denied", exit: 5, steps: touch,
 		during: func(d *drive) { d.answer("reject") },
 		meets: func(d *drive) {
 			if by := d.one("gate.denied").field("by"); by != "control" || d.w.has("touched.txt") || d.one("tool.denied").Call != d.one("tool.called").Call {
@@ -68,7 +68,7 @@ var situations = []situation{
 			}
 		},
 	},
-	{name: "401", prompt: "Say hello.", format: "native", outcome: "failed", exit: 3, alone: true,
+	{name: "401", prompt: "Say hello.", format: "native", outcome: "failed", exit: 3,
 		steps: func(agent, *world) string {
 			return "  - text: never\n    fault: {status: 401, message: the key is not good, headers: {x-should-retry: \"false\"}}\n"
 		},
@@ -78,7 +78,7 @@ var situations = []situation{
 			}
 		},
 	},
-	{name: "429 once", prompt: "Say hello.", format: "avenor", outcome: "done", alone: true,
+	{name: "429 once", prompt: "Say hello.", format: "avenor", outcome: "done",
 		steps: func(agent, *world) string {
 			return "  - text: Hello after all.\n    fault: {status: 429, message: slow down, headers: {retry-after: \"1\"}, times: 1}\n"
 		},
@@ -88,7 +88,7 @@ var situations = []situation{
 			}
 		},
 	},
-	{name: "SIGTERM in a tool", prompt: "Take long.", format: "native", flags: []string{"--mode", "yolo"}, outcome: "cancelled", exit: 143, steps: takeLong, alone: true, everything: true,
+	{name: "SIGTERM in a tool", prompt: "Take long.", format: "native", flags: []string{"--mode", "yolo"}, outcome: "cancelled", exit: 143, steps: takeLong, everything: true,
 		during: func(d *drive) {
 			if d.w.until("the tool begins", func() bool { return d.w.has("begun") }) {
 				d.process.cmd.Process.Signal(syscall.SIGTERM)
@@ -97,7 +97,7 @@ var situations = []situation{
 		meets: func(d *drive) { d.one("tool.cancelled") },
 		upset: func(w *world, p *process) { p.cmd.Process.Signal(syscall.SIGTERM) },
 	},
-	{name: "killed in a tool", prompt: "Take long.", format: "avenor", flags: []string{"--mode", "yolo"}, outcome: "failed", exit: 3, steps: takeLong, alone: true, everything: true,
+	{name: "killed in a tool", prompt: "Take long.", format: "avenor", flags: []string{"--mode", "yolo"}, outcome: "failed", exit: 3, steps: takeLong, everything: true,
 		during: func(d *drive) {
 			if d.w.until("the tool begins", func() bool { return d.w.has("begun") }) {
 				d.w.end(children(d.process.cmd.Process.Pid)...)
@@ -110,7 +110,7 @@ var situations = []situation{
 		},
 		upset: func(w *world, p *process) { p.cmd.Process.Kill() },
 	},
-	{name: "follow-up", prompt: "Say one.", format: "native", flags: []string{"--park", "6s"}, outcome: "done", steps: two,
+	{name: "follow-up", prompt: "Say one.", format: "native", flags: []string{"--park", "6s"}, outcome: "done", steps: two, instead: "it takes one prompt",
 		during: func(d *drive) {
 			if d.replies(1) {
 				d.w.ok(d.w.command(sluice(d.t), "control", "--socket", d.socket, "prompt", "And now two."))
@@ -119,7 +119,7 @@ var situations = []situation{
 		},
 		meets: func(d *drive) { d.said("This is one."); d.said("And this is two."); d.remembered() },
 	},
-	{name: "resume", prompt: "Say one.", format: "avenor", outcome: "done", steps: two,
+	{name: "resume", prompt: "Say one.", format: "avenor", outcome: "done", steps: two, instead: "not compared",
 		meets: func(d *drive) {
 			d.said("This is one.")
 			session := len(kinds(d.events, "diag"))
@@ -332,8 +332,11 @@ func (d *drive) lint(name, file string) {
 // alone runs the agent without us, and says what it says of itself.
 func alone(t *testing.T, a agent, s situation) string {
 	t.Helper()
-	if !s.alone || a.direct == nil {
-		return "–"
+	switch {
+	case a.direct == nil:
+		return "– (it cannot be run so)"
+	case s.instead != "":
+		return "– (" + s.instead + ")"
 	}
 	w := newWorld(t)
 	w.with(a.set)
@@ -351,7 +354,9 @@ func alone(t *testing.T, a agent, s situation) string {
 	if !p.wait(limit) {
 		return "does not end"
 	}
-	time.Sleep(300 * time.Millisecond) // what it ends itself may take a moment
+	for end := time.Now().Add(2 * time.Second); len(w.living()) > 0 && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond) // what it ends itself may take a moment
+	}
 	said := fmt.Sprintf("%d, %s", p.code, lastWord(p.out.Bytes()))
 	if left := w.living(); len(left) > 0 {
 		said += fmt.Sprintf("; %d left behind", len(left))
@@ -393,11 +398,6 @@ func through(t *testing.T, a agent, sets ...string) {
 	fmt.Fprintf(&table, "\n| %s | by itself: exit code, last event | sluice drive: exit code, outcome |\n|---|---|---|\n", a.name)
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
-			if why := a.cannot[s.name]; why != "" {
-				fmt.Fprintf(&table, "| %s | – | not tried: %s |\n", s.name, why)
-				t.Log(why)
-				return
-			}
 			own := alone(t, a, s)
 			w := newWorld(t)
 			w.with(a.set)
