@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -434,6 +435,8 @@ func TestNoEnd(t *testing.T) {
 	}
 }
 
+var marks = regexp.MustCompile(`\[redacted:[^\]]*\]`)
+
 func FuzzRedact(f *testing.F) {
 	f.Add("hunter2-hunter2", "it is hunter2-hunter2, or \\u0068unter2-hunter2, %68unter2-hunter2", uint8(3))
 	f.Add(`a"\b%c\n`, `a\"\\b%c\\n a%22%5Cb%25c%5cn`, uint8(1))
@@ -449,7 +452,9 @@ func FuzzRedact(f *testing.F) {
 		if out := r.finder.raw(event.Raw(whole)); json.Valid([]byte(whole)) && !json.Valid(out) {
 			t.Errorf("%s came out as %s", whole, out)
 		}
-		if s := strings.TrimSpace(secret); strings.ToValidUTF8(s, "") == s && strings.Contains(r.String(whole+s+whole), s) && !strings.Contains(s, "redacted") {
+		// A mark and what stands beside it may look like a secret that begins or ends as a mark does: that is none.
+		out := marks.ReplaceAllString(r.String(whole+strings.TrimSpace(secret)+whole), "\x00")
+		if s := strings.TrimSpace(secret); strings.ToValidUTF8(s, "") == s && strings.Contains(out, s) && !strings.Contains(s, "redacted") {
 			t.Errorf("%q got out of %q", s, whole+s+whole)
 		}
 	})
