@@ -42,29 +42,11 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 		},
 		ValidArgs: guest.Names(),
 	}
-	f, c, d := cmd.Flags(), &o.flags.Config, o.flags.Config
-	f.StringVarP(&c.Model, "model", "m", "", "the model, in the agent's own words (its usual one)")
+	f := cmd.Flags()
+	o.workFlags(f)
+	f.StringVarP(&o.flags.Config.Model, "model", "m", "", "the model, in the agent's own words (its usual one)")
 	f.StringVar(&o.profile, "agent", "", "an agent or mode of the agent's own")
 	f.StringVar(&o.terminal, "terminal", "pty", "where an agent runs that needs a terminal: pty, tmux")
-	f.StringVar(&c.Mode, "mode", d.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
-	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
-	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
-	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
-	o.askFlags(f)
-	o.steering.flags(f)
-	f.BoolVar(&o.autoApprove, "auto-approve", false, "answer every question with yes: what no rule denies passes, and that it was asked is told")
-	f.BoolVar(&o.deniedOK, "denied-ok", false, "a run with denied calls is done all the same")
-	f.StringVar(&o.format, "format", "", "text, "+dialectNames()+" (native if stdout is not a terminal)")
-	f.StringVarP(&o.workspace, "workspace", "C", "", "folder to work in (the current one)")
-	f.StringVar(&o.session, "session-id", "", "name of the session (a new one)")
-	f.StringVar(&o.resume, "resume", "", "go on with a session: its name, or latest for the last one of this folder")
-	f.StringVar(&o.promptFile, "prompt-file", "", "file with the prompt")
-	f.StringArrayVarP(&o.files, "file", "f", nil, "file to go with the prompt; may be repeated")
-	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no journal after the run")
-	f.DurationVar((*time.Duration)(&c.Timeout), "timeout", 0, "end the run after this time (0: never)")
-	f.DurationVar((*time.Duration)(&c.Stall), "stall", 0, "end the run when nothing happened for this time (0: never)")
-	f.StringVar(&o.checks.verify, "verify", "", "command that must succeed when the agent is done")
-	f.BoolVar(&o.checks.expectChange, "expect-change", false, "something must have changed in the git work tree")
 	return cmd
 }
 

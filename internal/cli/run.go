@@ -133,6 +133,7 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 		},
 	}
 	f, c, d := cmd.Flags(), &o.flags.Config, o.flags.Config
+	o.workFlags(f)
 	f.StringVarP(&c.Model, "model", "m", "", "provider/name of the model")
 	f.StringVar(&o.baseURL, "base-url", "", "address of the provider's server")
 	f.StringVar(&c.Thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
@@ -142,7 +143,24 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.IntVar(&c.Retries, "retries", d.Retries, "how often a request is sent again")
 	f.DurationVar(&o.retryFor, "retry-for", o.retryFor, "how long a request is sent again")
 	f.DurationVar(&o.idle, "idle", o.idle, "how long the model's server may be silent in the middle of an answer")
-	f.StringVar(&c.Mode, "mode", d.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
+	f.StringVar(&o.system, "system-prompt", "", "instead of our own instructions to the model")
+	f.IntVar(&c.Limits.MaxToolCalls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
+	f.Int64Var(&c.Limits.MaxTotalTokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
+	f.Float64Var(&c.Limits.MaxCost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
+	f.IntVar(&o.depth, "max-depth", o.depth, "how deep sub-agents may be nested (0: none)")
+	f.StringVar(&o.profile, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
+	f.StringArrayVar(&o.requireMCP, "require-mcp", nil, "MCP server that must answer; may be repeated")
+	f.StringVar(&c.Sandbox, "sandbox", d.Sandbox, "walls around commands: auto (what the machine has), require (all of them), off")
+	f.BoolVar(&c.Network, "network", d.Network, "commands in the sandbox may use the network")
+	f.StringVar(&o.checks.schemaFile, "output-schema", "", "file with a JSON Schema that the final answer must fit")
+	f.StringArrayVar(&o.checks.requireTools, "require-tool", nil, "tool that must be there and be called; may be repeated")
+	return cmd
+}
+
+// workFlags are those of a run whoever does the work: what may pass, who is asked, where it works, what is kept, and what must hold.
+func (o *runOptions) workFlags(f *pflag.FlagSet) {
+	c := &o.flags.Config
+	f.StringVar(&c.Mode, "mode", c.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
 	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
 	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
 	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
@@ -154,25 +172,13 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.StringVarP(&o.workspace, "workspace", "C", "", "folder to work in (the current one)")
 	f.StringVar(&o.session, "session-id", "", "name of the session (a new one)")
 	f.StringVar(&o.resume, "resume", "", "go on with a session: its name, or latest for the last one of this folder")
-	f.StringVar(&o.system, "system-prompt", "", "instead of our own instructions to the model")
 	f.StringVar(&o.promptFile, "prompt-file", "", "file with the prompt")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "file to go with the prompt: text or an image; may be repeated")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no journal after the run")
 	f.DurationVar((*time.Duration)(&c.Timeout), "timeout", 0, "end the run after this time (0: never)")
 	f.DurationVar((*time.Duration)(&c.Stall), "stall", 0, "end the run when nothing happened for this time (0: never)")
-	f.IntVar(&c.Limits.MaxToolCalls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
-	f.Int64Var(&c.Limits.MaxTotalTokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
-	f.Float64Var(&c.Limits.MaxCost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
-	f.IntVar(&o.depth, "max-depth", o.depth, "how deep sub-agents may be nested (0: none)")
-	f.StringVar(&o.profile, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
-	f.StringArrayVar(&o.requireMCP, "require-mcp", nil, "MCP server that must answer; may be repeated")
-	f.StringVar(&c.Sandbox, "sandbox", d.Sandbox, "walls around commands: auto (what the machine has), require (all of them), off")
-	f.BoolVar(&c.Network, "network", d.Network, "commands in the sandbox may use the network")
-	f.StringVar(&o.checks.schemaFile, "output-schema", "", "file with a JSON Schema that the final answer must fit")
-	f.StringArrayVar(&o.checks.requireTools, "require-tool", nil, "tool that must be there and be called; may be repeated")
 	f.StringVar(&o.checks.verify, "verify", "", "command that must succeed when the agent is done")
 	f.BoolVar(&o.checks.expectChange, "expect-change", false, "something must have changed in the git work tree")
-	return cmd
 }
 
 // changed lists the keys of the configuration whose flags were given.
