@@ -46,6 +46,7 @@ func (s *supervisor) spawn(_ context.Context, p control.Spawn) (control.Run, err
 	if err != nil {
 		s.forget(h)
 		s.running.Done()
+		os.RemoveAll(dir)
 		return nil, rpc.Errorf(rpc.CodeParams, "%v", err)
 	}
 	f.amend = func(o *runOptions) {
@@ -66,6 +67,7 @@ func (s *supervisor) spawn(_ context.Context, p control.Spawn) (control.Run, err
 	case <-h.started:
 		return h, nil
 	case <-h.over:
+		s.forget(h) // before the answer: who asks again at once finds the room
 		os.RemoveAll(dir)
 		return nil, rpc.Errorf(rpc.CodeParams, "%s", first(h.reason, "the run could not be begun"))
 	}
