@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,20 +137,31 @@ func send(e entry, kill bool) {
 	deliver(unix.SIGCONT) // one that is stopped cannot die
 }
 
-// reapOrphans reaps those that have ended, so that they do not fill the table while a run goes on. One in our session is left
-// alone: somebody may wait for it. The house is locked.
-func reapOrphans() {
+// orphans lists the children of ours that we did not start, and reaps those that have ended, so that they do not fill the table
+// while a run goes on. One in our session is left alone: somebody may wait for it. It is not whole if a list could not be read.
+// The house is locked.
+func orphans() (list []entry, whole bool) {
 	session := sessionOf(os.Getpid())
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, list := range lists {
-		data, _ := os.ReadFile(list)
+	files, _ := filepath.Glob("/proc/self/task/*/children")
+	whole = len(files) > 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) { // else the thread has ended
+			whole = false
+		}
 		for _, word := range strings.Fields(string(data)) {
 			pid, _ := strconv.Atoi(word)
-			if e, ok := readEntry(pid); ok && e.dead && e.session != session && house.started[pid] == nil {
+			e, ok := readEntry(pid)
+			switch {
+			case !ok || e.session == session || house.started[pid] != nil:
+			case e.dead:
 				reap(pid)
+			default:
+				list = append(list, e)
 			}
 		}
 	}
+	return list, whole
 }
 
 // reap takes the last word of an orphan, so that it leaves the table.

@@ -71,6 +71,7 @@ type Process struct {
 	pid   int
 	mark  string
 	stdin io.WriteCloser
+	alone int           // it has ended, and nobody descended from it: since which look
 	gone  chan struct{} // it has left the system's table
 	done  chan struct{}
 	exit  Exit

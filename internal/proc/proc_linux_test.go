@@ -164,3 +164,43 @@ func TestStrangerWithAnOldNumber(t *testing.T) {
 	delete(house.sessions, stranger.session)
 	house.Unlock()
 }
+
+// Of processes that have ended nothing is kept, unless they left somebody behind: who did is known for as long as that one lives.
+func TestTheDeadAreForgotten(t *testing.T) {
+	var g Group
+	defer g.Close()
+	file := filepath.Join(t.TempDir(), "pid")
+	first := start(t, &g, Cmd{Args: []string{"sh", "-c", `setsid sh -c 'printf %s $$ > "$0.tmp"; mv "$0.tmp" "$0"; exec sleep 600' "$0" &`, file}, Env: os.Environ()})
+	first.Wait()
+	pid := pidFrom(t, file)
+	kept := func() (n int, known bool) {
+		house.Lock()
+		defer house.Unlock()
+		for _, p := range house.sessions {
+			if p.group == &g {
+				n++
+				known = known || p == first
+			}
+		}
+		return n, known
+	}
+	waitFor(t, "the dead to be forgotten", func() bool {
+		for range 20 {
+			start(t, &g, Cmd{Args: []string{"true"}}).Wait()
+		}
+		n, _ := kept()
+		return n <= 4 // the first with its two sessions, and the last
+	})
+	if _, known := kept(); !known {
+		t.Error("one that left somebody behind was forgotten")
+	}
+	first.Kill()
+	if e, ok := readEntry(pid); ok && !e.dead {
+		t.Error("what it left behind was not killed with it")
+	}
+	waitFor(t, "the first to be forgotten", func() bool {
+		start(t, &g, Cmd{Args: []string{"true"}}).Wait()
+		_, known := kept()
+		return !known
+	})
+}

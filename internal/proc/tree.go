@@ -21,8 +21,9 @@ var house = struct {
 	sync.Mutex
 	groups   map[*Group]bool
 	started  map[int]*Process // by pid, until it was waited for
-	sessions map[int]*Process // by session, until its group is closed
+	sessions map[int]*Process // by session, until nothing descends from it or its group is closed
 	since    uint64           // when the first one was started
+	looks    int              // how often somebody looked who may be forgotten
 }{groups: map[*Group]bool{}, started: map[int]*Process{}, sessions: map[int]*Process{}}
 
 func register(p *Process) error {
@@ -47,7 +48,33 @@ func unregister(p *Process) {
 	house.Lock()
 	defer house.Unlock()
 	delete(house.started, p.Pid())
-	reapOrphans()
+	forget(orphans())
+}
+
+// forget drops the sessions of those that have ended and left nobody behind: a run that goes on for days starts many. What a
+// dead process left behind is given to us, so it is among the orphans. Since a list that is read while processes end can miss
+// one, somebody is forgotten at the second look; and nobody while there is an orphan that tells nothing of itself.
+func forget(orphans []entry, whole bool) {
+	heirs := map[*Process]bool{}
+	for _, e := range orphans {
+		if p := ownerOf(e); p != nil || e.start >= house.since {
+			heirs[p] = true
+		}
+	}
+	if !whole || heirs[nil] {
+		return
+	}
+	house.looks++
+	for sid, p := range house.sessions {
+		switch {
+		case house.started[p.pid] == p || heirs[p]:
+			p.alone = 0
+		case p.alone == 0:
+			p.alone = house.looks
+		case p.alone < house.looks:
+			delete(house.sessions, sid)
+		}
+	}
 }
 
 // An entry is a line of the system's table of processes.
