@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"hash"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
@@ -220,7 +221,7 @@ func most(list []sample) (n int) {
 // A reader is a subscriber: what it was told, in the end.
 type reader struct {
 	last    uint64
-	print   uint64 // of all that it was told
+	sum     hash.Hash64 // of all that it was told
 	came    int
 	tracker fold.Tracker
 }
@@ -236,16 +237,37 @@ func (r *readers) wait() { r.busy.Wait() }
 func (s *soak) subscribe() *readers {
 	all := &readers{}
 	for i := range *guests + 1 {
-		r := &reader{}
+		r := &reader{sum: fnv.New64a()}
 		all.list = append(all.list, r)
 		all.busy.Go(func() { s.follow(r, i == 0) })
 	}
 	return all
 }
 
-// follow reads until the run is over. Who does not stay leaves after some events, at random, and comes back for the rest.
+// take reads one line that the reader was told, and says whether it is the run's end.
+func (s *soak) take(r *reader, line []byte) (end bool) {
+	l, err := event.Parse(line)
+	if err != nil {
+		s.complain("%v in %s", err, line)
+		return false
+	}
+	if l.Seq != r.last+1 {
+		s.complain("after %d came %d", r.last, l.Seq)
+	}
+	r.last = l.Seq
+	r.sum.Write(line)
+	e, err := l.Event()
+	if err != nil {
+		s.complain("%v in %s", err, line)
+	}
+	fold.Apply(e, &r.tracker)
+	_, end = event.AsRunEnd(e.Body)
+	return end
+}
+
+// follow reads until the run is over. Who does not stay leaves after some events, at random, and comes back for the rest. Who
+// was away at the end finds nobody there any more, and reads on in the journal.
 func (s *soak) follow(r *reader, stays bool) {
-	sum := fnv.New64a()
 	for over := false; !over; {
 		ctx, leave := context.WithCancel(context.Background())
 		budget := -1
@@ -256,67 +278,74 @@ func (s *soak) follow(r *reader, stays bool) {
 			if over || ctx.Err() != nil {
 				return
 			}
-			if e.Seq != r.last+1 {
-				s.complain("after %d came %d", r.last, e.Seq)
-			}
-			r.last = e.Seq
-			sum.Write(e.Line)
-			if l, err := event.Parse(e.Line); err != nil {
-				s.complain("%v in %s", err, e.Line)
-			} else if full, err := l.Event(); err == nil {
-				fold.Apply(full, &r.tracker)
-				if _, end := event.AsRunEnd(full.Body); end {
-					over = true
-				}
-			}
+			over = s.take(r, e.Line)
 			if budget--; budget == 0 || over {
 				leave()
 			}
 		}
-		if !s.visit(ctx, r, told) && r.came == 0 {
-			leave()
+		err := s.visit(ctx, r, told)
+		leave()
+		if err != nil {
+			if over = s.readOn(r); !over || stays || r.came == 0 {
+				s.complain("the end was not told: %v", err)
+			}
 			return
 		}
-		leave()
 	}
-	r.print = sum.Sum64()
+}
+
+// readOn reads what the journal has beyond what the reader knows.
+func (s *soak) readOn(r *reader) (end bool) {
+	data, err := s.written()
+	if err != nil {
+		s.complain("%v", err)
+	}
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if l, err := event.Parse(line); err == nil && l.Seq > r.last {
+			end = s.take(r, line)
+		}
+	}
+	return end
+}
+
+// written is the run's journal.
+func (s *soak) written() ([]byte, error) {
+	found, _ := filepath.Glob(s.path("state/sluice/sessions/*/journal.ndjson"))
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%d journals, want one", len(found))
+	}
+	return os.ReadFile(found[0])
 }
 
 // visit connects, and stays until somebody leaves.
-func (s *soak) visit(ctx context.Context, r *reader, told func(control.Event)) bool {
+func (s *soak) visit(ctx context.Context, r *reader, told func(control.Event)) error {
 	var c *control.Client
 	var err error
-	for range 200 { // the run may not be there yet
-		if c, err = control.Dial(ctx, s.path("s"), told); err == nil {
+	for range 100 { // the run may not be there yet
+		if c, err = control.Dial(ctx, s.path("s"), told); err == nil || r.came > 0 {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	if err != nil {
-		s.complain("nobody serves the socket: %v", err)
-		return false
+		return err
 	}
 	defer c.Close()
 	r.came++
 	if _, err := c.Subscribe(ctx, control.Subscribe{AfterSeq: &r.last, Replay: true, Format: "native"}); err != nil && ctx.Err() == nil {
-		s.complain("subscribe: %v", err)
-		return false
+		return err
 	}
 	select {
 	case <-ctx.Done():
 	case <-c.Done():
 	}
-	return true
+	return nil
 }
 
 // journal compares what everybody was told with what was written down.
 func (s *soak) journal(all *readers) {
-	found, _ := filepath.Glob(s.path("state/sluice/sessions/*/journal.ndjson"))
-	if len(found) != 1 {
-		s.complain("%d journals, want one", len(found))
-		return
-	}
-	data, err := os.ReadFile(found[0])
+	data, err := s.written()
 	if err != nil {
 		s.complain("%v", err)
 		return
@@ -343,7 +372,7 @@ func (s *soak) journal(all *readers) {
 	visits := 0
 	for i, r := range all.list {
 		visits += r.came
-		if r.last != last || r.print != sum.Sum64() {
+		if r.last != last || r.sum.Sum64() != sum.Sum64() {
 			s.complain("subscriber %d was told something else: up to %d of %d", i, r.last, last)
 		}
 		a, _ := json.Marshal(stays.tracker.Snapshot())
