@@ -18,7 +18,7 @@ const module = "github.com/sluice-dev/sluice"
 // its imports allow: on floor 0 if it needs nothing of ours, on floor 1 if it works on events, on floor 2 if it runs
 // something, on floor 3 only if it puts things together.
 var floors = [][]string{
-	{"internal/wire", "internal/spell", "internal/plain"},                                                                                                                                      // the ground: text, before it means anything
+	{"internal/wire", "internal/spell", "internal/plain", "internal/pattern"},                                                                                                                  // the ground: text, before it means anything
 	{"event", "internal/script", "internal/skill", "internal/proc", "internal/sandbox", "internal/config", "internal/rpc"},                                                                     // floor 0
 	{"journal", "dialect", "fold", "internal/provider", "internal/gate", "internal/git", "internal/secret", "internal/outcome", "internal/acp", "internal/terminal", "internal/guest/standin"}, // floor 1
 	{"internal/tool"}, // still floor 1: tools say what they need in the gate's words

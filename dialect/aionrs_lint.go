@@ -1,9 +1,9 @@
 package dialect
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/wire"
 )
 
@@ -69,7 +69,7 @@ var aionrsRules = []Rule{
 }
 
 // semver is the form of a semantic version.
-var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+var semver = pattern.Lazy(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
 // aionrsChecker is the grammar of streams and calls.
 type aionrsChecker struct {
@@ -128,7 +128,7 @@ func (a *aionrsChecker) begin(c *check, n wire.Node) {
 		c.report("aionrs/ready-once", n, "a second ready")
 	}
 	a.ready = true
-	if v := n.Get("version"); v.Kind() == wire.String && !semver.MatchString(v.Text()) {
+	if v := n.Get("version"); v.Kind() == wire.String && !semver().MatchString(v.Text()) {
 		c.report("aionrs/version", v, "%q is not a semantic version", clip(v.Text()))
 	}
 	a.approve, _ = n.Get("capabilities").Get("tool_approval").Bool()

@@ -2,10 +2,11 @@ package fold
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // This file finds a provider's control tokens in what a model says, where they were leaked and not written about.
@@ -21,7 +22,7 @@ type token struct {
 const maxToken = 64
 
 // controlToken are the ones that are known. Those with the wide bars are nobody's notation for anything else.
-var controlToken = regexp.MustCompile(`^(?:<\|/?(?:channel|constrain|message|start|end|return|call|analysis|commentary|final|` +
+var controlToken = pattern.Lazy(`^(?:<\|/?(?:channel|constrain|message|start|end|return|call|analysis|commentary|final|` +
 	`endoftext|startoftext|begin_of_text|end_of_text|start_of_text|eot|eot_id|eom_id|start_header_id|end_header_id|python_tag|` +
 	`im_start|im_end|im_sep|im_middle|endofprompt|fim_prefix|fim_middle|fim_suffix|fim_pad|pad|assistant|user|system|observation|` +
 	`tool_call|tool_calls|tool_response|tool_calls_section_begin|tool_calls_section_end|tool_call_begin|tool_call_end|tool_call_argument_begin)\|?>` +
@@ -78,7 +79,7 @@ func (a *answer) judge(end int, last bool) string {
 	}
 	start := low + i
 	text := a.tail[start:end]
-	if !controlToken.Match(text) {
+	if !controlToken().Match(text) {
 		return ""
 	}
 	line := a.tail[max(a.line, a.block, 0):start]

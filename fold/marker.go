@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // A Marker is a directive that an agent wrote into a message, for whoever supervises it.
@@ -46,11 +48,11 @@ type Markers struct {
 }
 
 var (
-	workflowLine = regexp.MustCompile(`(?i)^<\|workflow:\s*(\w+)\s*(?:\|\s*(.*))?\|>$`)
-	loopLine     = regexp.MustCompile(`(?i)^\[loop:\s*(\w+)(?:\s*\|\s*([^\]]*))?\s*\]$`)
-	bareLine     = regexp.MustCompile(`(?i)^\[\s*(continue|exit|abort)(?:\s*\|\s*([^\]]*))?\s*\]$`)
-	statusLine   = regexp.MustCompile(`(?i)^<\|status:\s*(\w+)\s*(?:\|\s*(.*))?\|>$`)
-	statusInLine = regexp.MustCompile(`(?i)\[status:\s*(\w+)(?:\s*\|\s*([^\]]*))?\s*\]$`)
+	workflowLine = pattern.Lazy(`(?i)^<\|workflow:\s*(\w+)\s*(?:\|\s*(.*))?\|>$`)
+	loopLine     = pattern.Lazy(`(?i)^\[loop:\s*(\w+)(?:\s*\|\s*([^\]]*))?\s*\]$`)
+	bareLine     = pattern.Lazy(`(?i)^\[\s*(continue|exit|abort)(?:\s*\|\s*([^\]]*))?\s*\]$`)
+	statusLine   = pattern.Lazy(`(?i)^<\|status:\s*(\w+)\s*(?:\|\s*(.*))?\|>$`)
+	statusInLine = pattern.Lazy(`(?i)\[status:\s*(\w+)(?:\s*\|\s*([^\]]*))?\s*\]$`)
 )
 
 // Write takes the next piece of the text.
@@ -97,7 +99,7 @@ func (m *Markers) add(piece string, found func(Marker)) {
 			return
 		}
 		at += i + 1
-		if s := statusInLine.FindSubmatch(m.line[m.from:at]); s != nil && !fences(m.line[:at]) {
+		if s := statusInLine().FindSubmatch(m.line[m.from:at]); s != nil && !fences(m.line[:at]) {
 			tell("status", s, found)
 		}
 		m.from = at
@@ -117,13 +119,13 @@ func (m *Markers) end(found func(Marker)) {
 		m.fence, m.ticks = mark, n
 		return
 	}
-	for _, form := range []*regexp.Regexp{workflowLine, loopLine, bareLine} {
-		if s := form.FindSubmatch(line); s != nil {
+	for _, form := range []func() *regexp.Regexp{workflowLine, loopLine, bareLine} {
+		if s := form().FindSubmatch(line); s != nil {
 			tell("loop", s, found)
 			return
 		}
 	}
-	if s := statusLine.FindSubmatch(line); s != nil {
+	if s := statusLine().FindSubmatch(line); s != nil {
 		tell("status", s, found)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/sandbox"
 
 	"github.com/sluice-dev/sluice/internal/secret"
@@ -80,11 +80,11 @@ func Run(ctx context.Context, args []string, io IO) int {
 }
 
 // unknownCommand is how cobra complains of one: with the command that it belongs to and, perhaps, what was meant.
-var unknownCommand = regexp.MustCompile(`^(unknown command "[^"]*" for "([^"]*)")(?:\s+Did you mean this\?\s+(\S+))?`)
+var unknownCommand = pattern.Lazy(`^(unknown command "[^"]*" for "([^"]*)")(?:\s+Did you mean this\?\s+(\S+))?`)
 
 // lost says what to type instead of a command that is not there.
 func lost(err error) error {
-	m := unknownCommand.FindStringSubmatch(err.Error())
+	m := unknownCommand().FindStringSubmatch(err.Error())
 	if m == nil || errors.As(err, new(hinted)) {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/spell"
 )
 
@@ -91,11 +91,11 @@ func program(argv []string) error {
 	return nil
 }
 
-var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var serverName = pattern.Lazy(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (m MCP) check(name string) error {
 	switch {
-	case !serverName.MatchString(name):
+	case !serverName().MatchString(name):
 		return errors.New("is not a name: letters, digits, dashes and underlines, 64 at most")
 	case len(m.Command) > 0 && m.URL != "":
 		return errors.New("has both a command and a url: one of them")
@@ -118,7 +118,7 @@ func (m MCP) check(name string) error {
 	return nil
 }
 
-var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var reference = pattern.Lazy(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // Expand puts variables in the place of ${NAME} in the values of Env and Headers, so that secrets need not stand in the file.
 func (m MCP) Expand(env func(string) string) (MCP, error) {
@@ -126,7 +126,7 @@ func (m MCP) Expand(env func(string) string) (MCP, error) {
 	put := func(list map[string]string) map[string]string {
 		out := maps.Clone(list)
 		for k, v := range list {
-			out[k] = reference.ReplaceAllStringFunc(v, func(ref string) string {
+			out[k] = reference().ReplaceAllStringFunc(v, func(ref string) string {
 				name := ref[2 : len(ref)-1]
 				if env(name) == "" {
 					missing = name

@@ -5,11 +5,12 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // A Value is one value that is in force, fit to be shown: what may be a secret is hidden.
@@ -94,15 +95,15 @@ func address(s string) string {
 	return cut
 }
 
-var secretName = regexp.MustCompile(`(?i)(key|token|secret|passw|auth|credential|bearer|cookie)`)
+var secretName = pattern.Lazy(`(?i)(key|token|secret|passw|auth|credential|bearer|cookie)`)
 
 // command hides arguments that stand by the name of a secret: --token=x, --token x, TOKEN=x, "Authorization: x".
 func command(argv []string) []string {
 	out := slices.Clone(argv)
 	for i, arg := range out {
-		if at := strings.IndexAny(arg, "=:"); at > 0 && secretName.MatchString(arg[:at]) {
+		if at := strings.IndexAny(arg, "=:"); at > 0 && secretName().MatchString(arg[:at]) {
 			out[i] = arg[:at+1] + hidden
-		} else if i > 0 && strings.HasPrefix(argv[i-1], "-") && !strings.Contains(argv[i-1], "=") && secretName.MatchString(argv[i-1]) {
+		} else if i > 0 && strings.HasPrefix(argv[i-1], "-") && !strings.Contains(argv[i-1], "=") && secretName().MatchString(argv[i-1]) {
 			out[i] = hidden
 		} else {
 			out[i] = address(arg)
@@ -134,11 +135,11 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = pattern.Lazy(`^[A-Za-z0-9_-]+$`)
 
 // quoted is a part of a key as it would stand in a file.
 func quoted(part string) string {
-	if bareKey.MatchString(part) {
+	if bareKey().MatchString(part) {
 		return part
 	}
 	return strconv.Quote(part)

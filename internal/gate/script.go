@@ -1,9 +1,9 @@
 package gate
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // This file reads the small languages of sed, awk and tar's options far enough to see whether a program only does text.
@@ -58,20 +58,15 @@ func (j *judge) sed(p part) flow {
 	return stay(p.at)
 }
 
-// lazily compiles an expression when it is first needed: most runs never need it.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
 // sedClass is a bracket expression that every sed reads alike.
 const sedClass = `\[\^?(?:\[:\w+:\]|[^\[\]^/\n\\])(?:\[:\w+:\]|[^\[\]/\n\\])*\]`
 
 const sedPattern = `/(?:[^/\\\n\[]|\\.|` + sedClass + `)*/I?`
 
 // sedAddress is what may stand before a command.
-var sedAddress = lazily(`^\s*(?:(?:\d+(?:~\d+)?|\$|` + sedPattern + `)(?:\s*,\s*(?:[+~]?\d+|\$|` + sedPattern + `))?)?\s*!?\s*`)
+var sedAddress = pattern.Lazy(`^\s*(?:(?:\d+(?:~\d+)?|\$|` + sedPattern + `)(?:\s*,\s*(?:[+~]?\d+|\$|` + sedPattern + `))?)?\s*!?\s*`)
 
-var sedBrackets = lazily(`^` + sedClass)
+var sedBrackets = pattern.Lazy(`^` + sedClass)
 
 // onlyText says whether an sed script neither runs nor reads nor writes anything but its text.
 func onlyText(s string) bool {
@@ -145,7 +140,7 @@ func substitution(s string) (rest string, ok bool) {
 }
 
 // awkActs are the ways in which an awk program does more than text.
-var awkActs = lazily(`system|getline|@|ARG|print[^;}\n]*>|close\s*\(|fflush`)
+var awkActs = pattern.Lazy(`system|getline|@|ARG|print[^;}\n]*>|close\s*\(|fflush`)
 
 // awk judges awk.
 func (j *judge) awk(p part) flow {

@@ -1,12 +1,12 @@
 package guest
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // A view is what claude's screen shows, as far as anybody has to know: whether it waits for a prompt, works, or asks something.
@@ -25,8 +25,8 @@ type dialog struct {
 }
 
 var (
-	choice = regexp.MustCompile(`^\s*(❯\s*)?([1-9])\.\s+(\S.*)$`)
-	rule   = regexp.MustCompile(`^\s*[─╌]{10,}\s*$`)
+	choice = pattern.Lazy(`^\s*(❯\s*)?([1-9])\.\s+(\S.*)$`)
+	rule   = pattern.Lazy(`^\s*[─╌]{10,}\s*$`)
 )
 
 // look reads a screen. A dialog stands at the bottom, with one of its answers marked and a line below that says which keys there
@@ -45,7 +45,7 @@ func look(screen string) view {
 		if strings.Contains(l, "esc to interrupt") {
 			v.busy = true
 		}
-		if i > 0 && i < foot && rule.MatchString(lines[i-1]) && rule.MatchString(lines[i+1]) && empty(l) {
+		if i > 0 && i < foot && rule().MatchString(lines[i-1]) && rule().MatchString(lines[i+1]) && empty(l) {
 			v.ready = true
 		}
 	}
@@ -72,7 +72,7 @@ func asks(lines []string) *dialog {
 	marked := false
 	at := last
 	for ; at >= 0; at-- {
-		m := choice.FindStringSubmatch(lines[at])
+		m := choice().FindStringSubmatch(lines[at])
 		if m == nil {
 			if len(d.options) == 0 || strings.TrimSpace(lines[at]) == "" || !strings.HasPrefix(lines[at], "     ") {
 				break
@@ -93,10 +93,10 @@ func asks(lines []string) *dialog {
 	var above []string
 	for ; at >= 0 && len(above) < 40; at-- {
 		text := strings.TrimSpace(lines[at])
-		if rule.MatchString(lines[at]) && strings.Contains(lines[at], "─") {
+		if rule().MatchString(lines[at]) && strings.Contains(lines[at], "─") {
 			break
 		}
-		if text != "" && !rule.MatchString(lines[at]) {
+		if text != "" && !rule().MatchString(lines[at]) {
 			above = append(above, text)
 		}
 	}

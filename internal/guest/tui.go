@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/terminal"
 	"github.com/sluice-dev/sluice/journal"
 )
@@ -73,7 +73,7 @@ func tuiCommand(c Config, resume string) []string {
 }
 
 // A name of a session that can stand in a path.
-var sessionName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$`)
+var sessionName = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$`)
 
 // newID makes a UUID, as claude wants it for a session.
 func newID() string {
@@ -86,7 +86,7 @@ func newID() string {
 // openTUI starts claude on a terminal, and listens to its transcript and its screen.
 func openTUI(s *Session, env []string, resume string) (*link, error) {
 	session := first(resume, s.cfg.terminalID)
-	if !sessionName.MatchString(session) {
+	if !sessionName().MatchString(session) {
 		return nil, fmt.Errorf("%q cannot be a session of claude", session)
 	}
 	var b *broker

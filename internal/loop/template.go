@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 	"text/template/parse"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/spell"
 )
 
@@ -71,13 +71,13 @@ func parsePrompt(text string, sample any) (prompt, error) {
 	return p, err
 }
 
-var atLine = regexp.MustCompile(`^template: prompt:(\d+)(?::\d+)?: (?:executing "prompt" at [^:]*: )?`)
+var atLine = pattern.Lazy(`^template: prompt:(\d+)(?::\d+)?: (?:executing "prompt" at [^:]*: )?`)
 
 // templateError says what is wrong, and on which line of the prompt.
 func templateError(err error) error {
 	why, _, _ := strings.Cut(err.Error(), "\n")
 	line := 0
-	if m := atLine.FindStringSubmatch(why); m != nil {
+	if m := atLine().FindStringSubmatch(why); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		why = why[len(m[0]):]
 	}

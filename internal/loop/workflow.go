@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/plain"
 	"github.com/sluice-dev/sluice/internal/spell"
 )
@@ -64,8 +64,8 @@ type RoleData struct {
 }
 
 var (
-	roleName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	section  = regexp.MustCompile(`(?m)^##[ \t]+([a-z0-9_]+)[ \t]*#*[ \t]*\r?$`)
+	roleName = pattern.Lazy(`^[a-z][a-z0-9_]{0,63}$`)
+	section  = pattern.Lazy(`(?m)^##[ \t]+([a-z0-9_]+)[ \t]*#*[ \t]*\r?$`)
 )
 
 // FindWorkflow looks for NAME.md in folders, the nearest first.
@@ -155,7 +155,7 @@ func cutFront(text string) (head, body string, err error) {
 // sections gives roles the prompts that stand under their names.
 func (w *Workflow) sections(r *reader, body string) {
 	var marks [][]int
-	for _, m := range section.FindAllStringSubmatchIndex(body, -1) {
+	for _, m := range section().FindAllStringSubmatchIndex(body, -1) {
 		if _, ok := w.Roles[body[m[2]:m[3]]]; ok {
 			marks = append(marks, m)
 		}
@@ -246,7 +246,7 @@ func (w *Workflow) prompts(r *reader) {
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		place, role := "roles."+name, w.Roles[name]
 		role.Name = name
-		if !roleName.MatchString(name) {
+		if !roleName().MatchString(name) {
 			r.problem(place, "%q is no name for a role: small letters, digits and underlines", name)
 		}
 		if strings.TrimSpace(role.Prompt) == "" {

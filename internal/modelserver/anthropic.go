@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strings"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/script"
 )
 
@@ -172,7 +172,7 @@ func (c anthropicContent) last() string {
 	return ""
 }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+var toolName = pattern.Lazy(`^[a-zA-Z0-9_-]{1,128}$`)
 
 // check says what Anthropic would refuse.
 func (q *anthropicRequest) check() error {
@@ -185,7 +185,7 @@ func (q *anthropicRequest) check() error {
 			continue
 		}
 		switch {
-		case !toolName.MatchString(t.Name):
+		case !toolName().MatchString(t.Name):
 			return refused("tools.%d.custom.name: %q is not made of letters, digits, _ and -", i, t.Name)
 		case names[t.Name]:
 			return refused("tools: names must be unique: %s", t.Name)

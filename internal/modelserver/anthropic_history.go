@@ -61,7 +61,7 @@ func checkAnthropicBlock(i, j int, role string, b anthropicBlock) error {
 		switch {
 		case role != "assistant":
 			return refused("messages.%d.content.%d: tool_use is for the assistant", i, j)
-		case !toolName.MatchString(b.ID):
+		case !toolName().MatchString(b.ID):
 			return refused("messages.%d.content.%d.tool_use.id: %q is not made of letters, digits, _ and -", i, j, b.ID)
 		case b.Name == "":
 			return refused("messages.%d.content.%d.tool_use.name: field required", i, j)

@@ -83,7 +83,7 @@ func (chat) read(r *request) (ask, error) {
 		return ask{}, refused("you must provide a model parameter")
 	}
 	for i, t := range q.Tools {
-		if t.Type == "function" && !toolName.MatchString(t.Function.Name) {
+		if t.Type == "function" && !toolName().MatchString(t.Function.Name) {
 			return ask{}, refused("invalid 'tools[%d].function.name': %q is not made of letters, digits, _ and -", i, t.Function.Name)
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strings"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/script"
 )
 
@@ -57,10 +57,10 @@ func (c geminiContent) text() string {
 	return b.String()
 }
 
-var geminiPath = regexp.MustCompile(`^/v1(?:beta|alpha)?/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)$`)
+var geminiPath = pattern.Lazy(`^/v1(?:beta|alpha)?/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)$`)
 
 func geminiAt(path string) (gemini, bool) {
-	m := geminiPath.FindStringSubmatch(path)
+	m := geminiPath().FindStringSubmatch(path)
 	if m == nil {
 		return gemini{}, false
 	}

@@ -80,7 +80,7 @@ func (responses) read(r *request) (ask, error) {
 		return ask{}, refused("missing required parameter: 'model'")
 	}
 	for i, t := range q.Tools {
-		if t.Type == "function" && !toolName.MatchString(t.Name) {
+		if t.Type == "function" && !toolName().MatchString(t.Name) {
 			return ask{}, refused("invalid 'tools[%d].name': %q is not made of letters, digits, _ and -", i, t.Name)
 		}
 	}

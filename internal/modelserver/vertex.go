@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // vertex is Anthropic's Messages API on Google's Vertex AI: the model is in the path, and a token of Google's is demanded.
@@ -17,10 +18,10 @@ type vertex struct {
 	counting bool
 }
 
-var vertexPath = regexp.MustCompile(`^/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
+var vertexPath = pattern.Lazy(`^/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
 
 func vertexAt(path string) (vertex, bool) {
-	m := vertexPath.FindStringSubmatch(path)
+	m := vertexPath().FindStringSubmatch(path)
 	if m == nil {
 		return vertex{}, false
 	}

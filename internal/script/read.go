@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -13,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/spell"
 )
 
@@ -143,7 +143,7 @@ func (f *finder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-var steppingStone = regexp.MustCompile(`\.([a-z_]+)|\[[0-9]+\]`)
+var steppingStone = pattern.Lazy(`\.([a-z_]+)|\[[0-9]+\]`)
 
 // keysAt returns the keys that may stand where a path ends.
 func keysAt(path string) []string {
@@ -152,7 +152,7 @@ func keysAt(path string) []string {
 		return nil
 	}
 	typ := reflect.TypeFor[Script]()
-	for _, m := range steppingStone.FindAllStringSubmatch(path[:at], -1) {
+	for _, m := range steppingStone().FindAllStringSubmatch(path[:at], -1) {
 		if m[1] == "" {
 			if typ.Kind() != reflect.Slice {
 				return nil

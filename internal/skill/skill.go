@@ -14,10 +14,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/plain"
 )
 
@@ -119,13 +119,13 @@ func (p place) skill(name string) (Skill, error) {
 	return s, nil
 }
 
-var goodName = regexp.MustCompile(`^[a-z0-9-]+$`)
+var goodName = pattern.Lazy(`^[a-z0-9-]+$`)
 
 // checkName says what is wrong with the name. Left out, it is that of the folder or file.
 func (f *front) checkName(place string) {
 	name := cmp.Or(f.text("name"), place)
 	switch {
-	case !goodName.MatchString(name) || len(name) > maxName:
+	case !goodName().MatchString(name) || len(name) > maxName:
 		f.fail(fmt.Errorf("the name %q is not one: small letters, digits and dashes, %d at most", shorten(name), maxName))
 	case name != place:
 		f.fail(fmt.Errorf("it is named %s but stands at %q: they must be the same", name, shorten(place)))

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // As returns the tool under another name, and with other names for its arguments: args has them by ours. Who calls it may use
@@ -61,7 +61,7 @@ func (r renamed) Plan(input event.Raw) (Plan, error) {
 // inTheirWords has the names of arguments in a text as who calls it knows them: those in quotes and, if they have an underline
 // and so are no words that mean something else, those that stand by themselves.
 func (r renamed) inTheirWords(text string) string {
-	return named.ReplaceAllStringFunc(text, func(word string) string {
+	return named().ReplaceAllStringFunc(text, func(word string) string {
 		bare := strings.Trim(word, `"`)
 		theirs, ok := r.args[bare]
 		if !ok || bare == word && !strings.Contains(word, "_") {
@@ -72,7 +72,7 @@ func (r renamed) inTheirWords(text string) string {
 }
 
 // named is whatever may be the name of an argument, or a longer thing that has one in it.
-var named = regexp.MustCompile(`"\w+"|[\w./\\-]*\w`)
+var named = pattern.Lazy(`"\w+"|[\w./\\-]*\w`)
 
 // renameSchema has the arguments of a schema by other names.
 func renameSchema(schema event.Raw, args map[string]string) event.Raw {

@@ -2,9 +2,10 @@ package tool
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sluice-dev/sluice/internal/pattern"
 )
 
 // Shown is how much of an output a model is shown, in bytes, if nobody says otherwise. What tools cut themselves fits in.
@@ -23,13 +24,13 @@ func Cut(output string, limit int) string {
 	head := wholeLines(output[:limit/2])
 	tail := wholeTail(output[len(output)-limit/2:])
 	gone := output[len(head) : len(output)-len(tail)]
-	if m := noted.FindStringSubmatch(gone); m != nil {
+	if m := noted().FindStringSubmatch(gone); m != nil {
 		return head + note(0, 0, m[1]) + tail
 	}
 	return head + note(int64(len(gone)), strings.Count(gone, "\n"), "") + tail
 }
 
-var noted = regexp.MustCompile(`(?m)^\[… .*all of it is in (.+)\]$`)
+var noted = pattern.Lazy(`(?m)^\[… .*all of it is in (.+)\]$`)
 
 // note is the line where something is left out. Zero bytes: more than is worth saying.
 func note(bytes int64, lines int, file string) string {

@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"regexp/syntax"
 	"strings"
 	"time"
 
+	"github.com/sluice-dev/sluice/internal/pattern"
 	"github.com/sluice-dev/sluice/internal/proc"
 )
 
@@ -129,14 +129,14 @@ func plainRules(dir *os.Root) bool {
 	}
 	for line := range strings.Lines(readSmall(dir, ".gitignore")) {
 		rule := strings.TrimRight(line, "\r\n")
-		if !strings.HasPrefix(rule, "#") && (strings.ContainsAny(plainClass.ReplaceAllString(rule, ""), `\{}[]`) || strings.TrimSpace(rule) != rule) {
+		if !strings.HasPrefix(rule, "#") && (strings.ContainsAny(plainClass().ReplaceAllString(rule, ""), `\{}[]`) || strings.TrimSpace(rule) != rule) {
 			return false
 		}
 	}
 	return true
 }
 
-var plainClass = regexp.MustCompile(`\[[A-Za-z0-9]+(-[A-Za-z0-9]+)*\]`)
+var plainClass = pattern.Lazy(`\[[A-Za-z0-9]+(-[A-Za-z0-9]+)*\]`)
 
 // plainGlob says whether a glob means the same to everybody.
 func plainGlob(glob string) bool {
