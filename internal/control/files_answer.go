@@ -138,7 +138,11 @@ func (f *Files) read(p *paper, path string) (r response, ok bool) {
 	case err != nil:
 		f.reject(p, path, err)
 		return r, false
-	case json.Unmarshal(data, &r) != nil:
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		if json.Valid(data) { // nobody is still at it
+			f.reject(p, path, errors.New("it is no object with texts in it"))
+		}
 		return r, false
 	}
 	if err := r.check(data); err != nil {

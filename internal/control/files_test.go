@@ -175,10 +175,12 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 		}
 	}
 	for content, words := range map[string]string{
-		`{"option_id":"allow_everything"}`:                                                 "no such option",
-		`{"outcome":"selected"}`:                                                           "names no option_id",
-		`{"outcome":"maybe","option_id":"allow_once"}`:                                     `no outcome "maybe"`,
-		`{"option_id":"allow_once","request_id":"q0"}`:                                     `request "q0", which is not open`,
+		`{"option_id":"allow_everything"}`:             "no such option",
+		`{"outcome":"selected"}`:                       "names no option_id",
+		`{"option_id":5}`:                              "no object with texts in it",
+		`["allow_once"]`:                               "no object with texts in it",
+		`{"outcome":"maybe","option_id":"allow_once"}`: `no outcome "maybe"`,
+		`{"option_id":"allow_once","request_id":"q0"}`: `request "q0", which is not open`,
 		`{"option_id":"allow_once","message":"` + strings.Repeat("x", 64<<10+1) + `"}`:     "longer than 65536",
 		`{"option_id":"allow_once","message":"\ud800"}`:                                    "not UTF-8",
 		"{\"option_id\":\"allow_once\",\"message\":\"\xff\"}":                              "not UTF-8",
