@@ -23,7 +23,7 @@ var exits = map[event.Outcome]int{
 
 // exitTable is the same for a person.
 const exitTable = `  0 done            3 failed (the agent)     6 over a budget            124 timed out, or stalled
-  1 wrong usage     4 internal error         7 not verified             129, 130, 143 stopped by HUP, INT, TERM
+  1 wrong usage     4 internal error         7 not verified             129, 130, 131, 143 stopped by HUP, INT, QUIT, TERM
   2 unavailable     5 denied                                            141 the reader closed the pipe`
 
 // exitCode is the exit code of a run that ended so.

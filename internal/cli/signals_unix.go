@@ -13,9 +13,10 @@ import (
 func ignoreSignals() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ) }
 
 // stopSignals end a run; HUP does not, if nohup told us not to hear it. INT always does: a shell has its background jobs not
-// hear it, and whoever sends it to one of them means it.
+// hear it, and whoever sends it to one of them means it. So does QUIT, which a key sends as well: left to Go, it would print
+// every stack and exit as if the server were busy.
 func stopSignals() []os.Signal {
-	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) {
 		list = append(list, syscall.SIGHUP)
 	}
@@ -29,6 +30,8 @@ func signalCode(s os.Signal) (code int, name string) {
 		return 143, "SIGTERM"
 	case syscall.SIGHUP:
 		return 129, "SIGHUP"
+	case syscall.SIGQUIT:
+		return 131, "SIGQUIT"
 	}
 	return 130, "SIGINT"
 }
