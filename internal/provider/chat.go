@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"mime"
@@ -32,8 +31,8 @@ type openAI struct {
 
 func newOpenAI(t target, path ...string) (*openAI, error) {
 	u, err := url.Parse(t.BaseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the base URL %q of %s is none: write one like https://host/v1", redact(t.BaseURL, []string{t.Key}), t.Provider)
+	if err != nil {
+		return nil, err
 	}
 	own := t.Provider == "openai" || t.Provider == "openai-responses" || u.Host == "api.openai.com"
 	return &openAI{target: t, url: u.JoinPath(path...).String(), own: own}, nil

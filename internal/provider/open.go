@@ -6,11 +6,13 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/sluice-dev/sluice/internal/spell"
 )
@@ -180,8 +182,14 @@ func Open(o Options) (Model, error) {
 			t.Key, t.KeyEnv = strings.TrimSpace(env(v)), v
 		}
 	}
+	if u, err := url.Parse(t.BaseURL); t.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return nil, fmt.Errorf("the base URL %q of %s is none: write one like https://host/v1", redact(t.BaseURL, []string{t.Key}), provider)
+	}
 	if t.Key == "" && !r.free {
 		return nil, &Error{Class: NoKey, Message: fmt.Sprintf("no key for %s: set %s, or choose another model with --model", provider, strings.Join(r.keyEnv, " or "))}
+	}
+	if strings.ContainsFunc(t.Key, unicode.IsControl) { // it would be taken for a server that cannot be reached, and tried for minutes
+		return nil, &Error{Class: NoKey, Message: fmt.Sprintf("the key for %s has a line break or the like in it: set %s to the key alone", provider, cmp.Or(t.KeyEnv, "it"))}
 	}
 	open := formats[r.format]
 	if open == nil {
