@@ -164,4 +164,17 @@ var aionrsCalls = map[string]func(*testing.T){
 		a.expect("tool_result", "text_delta", "stream_end")
 		a.close(0)
 	},
+	"denied, a call does not wait for those before it": func(t *testing.T) {
+		a := newTalk(t, `steps: [{calls: [{id: t1, tool: Write, input: {file_path: a, content: a}}, {id: t2, tool: Bash, input: {command: "true"}}]}, {text: Done.}]`).open()
+		a.message("m1", "go")
+		a.expect("stream_start", "tool_request", "tool_request")
+		a.deny("t2", "not that one")
+		l := a.expect("tool_cancelled")
+		a.wants(l, "call_id", "t2")
+		a.wants(l, "reason", "not that one")
+		a.approve("t1", "once")
+		a.expect("tool_running", "tool_result", "text_delta", "stream_end")
+		a.model("not that one")
+		a.close(0)
+	},
 }

@@ -295,6 +295,18 @@ var aionrsTalks = map[string]func(*testing.T){
 			t.Error(got)
 		}
 	},
+	"EOF right after an answer": func(t *testing.T) {
+		for _, answer := range []line{{"type": "tool_approve", "call_id": "t1"}, {"type": "set_mode", "mode": "yolo"}} {
+			a := newTalk(t, `steps: [{call: {id: t1, tool: Bash, input: {command: "echo done"}}}, {text: Well.}]`).open()
+			a.message("m1", "go")
+			a.expect("stream_start", "tool_request")
+			a.send(answer)
+			a.close(0)
+			if got := of(a.told, "tool_result"); len(got) != 1 || len(of(a.told, "text_delta")) != 1 {
+				t.Errorf("%s: %s", answer["type"], a.types())
+			}
+		}
+	},
 	"EOF before a question": func(t *testing.T) {
 		a := newTalk(t, `{delay: 20ms, steps: [{text: "Well then.", chunk: 1, call: {tool: Bash, input: {command: "true"}}}]}`).open()
 		a.message("m1", "go")

@@ -162,6 +162,9 @@ func (r *reply) question(ctx context.Context, c *call, p tool.Plan) {
 	c.open = answer
 	go func() {
 		a, err := q.Wait(ctx)
+		if err == nil && !a.Allow && a.By != event.ByNobody {
+			r.deny(c, a.Event(q.Asked()), a.Reason) // whoever said so need not wait for the calls before it
+		}
 		answer <- answered{q.Asked(), a, err}
 	}()
 }
@@ -180,8 +183,11 @@ func (r *reply) settle(ctx context.Context, c *call) *outcome.Verdict {
 		return nil
 	}
 	said := a.answer.Event(a.asked)
-	if a.answer.Allow {
+	switch {
+	case a.answer.Allow:
 		r.emitOf(c.id, said)
+		return nil
+	case c.ended:
 		return nil
 	}
 	r.deny(c, said, a.answer.Reason)

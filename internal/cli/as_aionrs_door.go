@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/event"
@@ -18,9 +18,8 @@ import (
 // An aionrsClient is whoever sends commands on stdin. It answers questions through the inbox; once stdin has ended nobody can, and
 // a reply that asks is over.
 type aionrsClient struct {
-	mu   sync.Mutex
-	open int // questions
-	gone bool
+	gone atomic.Bool
+	gate *gate.Gate
 	stop func(*outcome.Cause)
 }
 
@@ -31,27 +30,26 @@ var clientGone = &outcome.Cause{Outcome: event.Cancelled, Reason: "the client ha
 func (c *aionrsClient) Asked(event.GateAsked, func(gate.Answer) error) {}
 
 // Opened implements [gate.Attendant].
-func (c *aionrsClient) Opened(event.GateAsked) { c.count(1) }
-
-// Closed implements [gate.Attendant].
-func (c *aionrsClient) Closed(event.GateAsked) { c.count(-1) }
-
-func (c *aionrsClient) count(n int) {
-	c.mu.Lock()
-	c.open += n
-	vain := c.gone && c.open > 0
-	c.mu.Unlock()
-	if vain {
-		c.stop(clientGone)
+func (c *aionrsClient) Opened(event.GateAsked) {
+	if c.gone.Load() {
+		c.despair()
 	}
 }
 
+// Closed implements [gate.Attendant].
+func (c *aionrsClient) Closed(event.GateAsked) {}
+
 // leave says that nobody is there any more.
 func (c *aionrsClient) leave() {
-	c.mu.Lock()
-	c.gone = true
-	c.mu.Unlock()
-	c.count(0)
+	c.gone.Store(true)
+	c.despair()
+}
+
+// despair ends the reply whose question nobody will answer, if there is one.
+func (c *aionrsClient) despair() {
+	if len(c.gate.Open()) > 0 {
+		c.stop(clientGone)
+	}
 }
 
 // commandLimit is how long a line may be.
@@ -59,7 +57,7 @@ const commandLimit = 64 << 20
 
 // door lets the client's commands in until stdin ends.
 func (c *aionrsClient) door(ctx context.Context, r *runner, inbox chan<- event.Command) {
-	c.stop = r.talk.Stop
+	c.gate, c.stop = r.gate, r.talk.Stop
 	d := &aionrsDoor{runner: r, ctx: ctx, inbox: inbox, used: map[string]bool{}, added: make(chan addedServer)}
 	d.emit(event.Status{Phase: "waiting", Source: "agent"}) // from here on it takes messages
 	commands := make(chan []byte)
@@ -69,6 +67,7 @@ func (c *aionrsClient) door(ctx context.Context, r *runner, inbox chan<- event.C
 		case l, ok := <-commands:
 			if !ok {
 				commands = nil
+				d.settle()
 				c.leave()
 				continue
 			}
@@ -165,6 +164,13 @@ func (d *aionrsDoor) message(m event.Message) {
 		return
 	}
 	d.send(m)
+}
+
+// settle waits until every command that was sent is done: what was answered is no open question. The inbox has room for one, so when
+// the second of two that say nothing is in it, the session is done with all that came before them.
+func (d *aionrsDoor) settle() {
+	d.send(nil)
+	d.send(nil)
 }
 
 func (d *aionrsDoor) send(c event.Command) {

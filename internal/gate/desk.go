@@ -242,13 +242,17 @@ func (g *Gate) remember(q *Question) {
 	}
 }
 
-// Open returns the open questions, in the order of their requests.
+// Open returns the open questions, those of stricter gates too, in the order of their requests.
 func (g *Gate) Open() []event.GateAsked {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	var list []event.GateAsked
 	for _, q := range g.open {
 		list = append(list, q.asked)
+	}
+	stricter := slices.Clone(g.stricter)
+	g.mu.Unlock()
+	for _, s := range stricter {
+		list = append(list, s.Open()...)
 	}
 	slices.SortFunc(list, func(a, b event.GateAsked) int { return strings.Compare(a.Request, b.Request) })
 	return list

@@ -26,6 +26,9 @@ func TestStricter(t *testing.T) {
 		}
 	}
 	q := grandchild.Ask(event.GateAsked{Request: "q1"}, []Access{{Permission: "read", Target: "x", Class: event.ClassInfo}}, event.ClassInfo)
+	if open := top.Open(); len(open) != 1 || open[0].Request != "q1" {
+		t.Errorf("open above: %v", open)
+	}
 	if err := top.Answer("q1", Answer{Allow: true, By: event.ByClient}); err != nil {
 		t.Fatal(err)
 	}
