@@ -91,6 +91,14 @@ func lost(err error) error {
 	return hinted{errors.New(m[1]), m[2] + " " + first(m[3], "--help")}
 }
 
+// orHint adds what to type next to an error that does not say so itself.
+func orHint(err error, hint string) error {
+	if err == nil || errors.As(err, new(hinted)) {
+		return err
+	}
+	return hinted{err, hint}
+}
+
 // complain says what is wrong, and what to type next, without the secrets that somebody may have typed.
 func (s IO) complain(err error) {
 	hide := secret.New(secret.Values(os.Environ(), tool.Secret))
@@ -141,7 +149,11 @@ func dress(root *cobra.Command, io IO) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
+	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" && !cmd.Runnable() { // else it has help for every shell that there is, and no failure
+			cmd.RunE = func(cmd *cobra.Command, args []string) error { return cmd.Help() }
+		}
 		cmd.Args = hintArgs(cmd.Args)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +40,7 @@ secret is hidden.`,
 		RunE: func(*cobra.Command, []string) error {
 			l, err := loadConfig(workspace)
 			if err != nil {
-				return hinted{err, "mend or remove the file or the variable"}
+				return orHint(err, "mend or remove the file or the variable")
 			}
 			var out []byte
 			if asJSON {
@@ -77,10 +76,7 @@ func configPathCommand(io IO) *cobra.Command {
 
 // loadConfig reads what is configured for a folder.
 func loadConfig(workspace string) (config.Loaded, error) {
-	folder, err := filepath.Abs(workspace)
-	if err == nil {
-		folder, err = filepath.EvalSymlinks(folder)
-	}
+	folder, err := theWorkspace(workspace)
 	if err != nil {
 		return config.Loaded{}, err
 	}

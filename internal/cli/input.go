@@ -36,7 +36,15 @@ func (s IO) open(ctx context.Context, file, name, flag string) (*input, error) {
 		if err != nil {
 			return nil, err
 		}
+		if st, err := f.Stat(); err == nil && st.IsDir() {
+			f.Close()
+			return nil, hinted{fmt.Errorf("%s is a folder", file), "name a file in it"}
+		}
 		r, in.close = f, f.Close
+	}
+	if endless(r, s.Out) {
+		in.close()
+		return nil, hinted{fmt.Errorf("%s is also what is written to: it would never end", in.name), "write to another file"}
 	}
 	var err error
 	in.reader = s.newProgress(ctx, in.name, r)
@@ -55,6 +63,18 @@ func (s IO) open(ctx context.Context, file, name, flag string) (*input, error) {
 	return in, nil
 }
 
+// endless says whether what is written comes in again.
+func endless(r io.Reader, w io.Writer) bool {
+	from, ok := r.(*os.File)
+	to, also := w.(*os.File)
+	if !ok || !also {
+		return false
+	}
+	x, err := from.Stat()
+	y, cannot := to.Stat()
+	return err == nil && cannot == nil && x.Mode().IsRegular() && x.Size() > 0 && os.SameFile(x, y)
+}
+
 // unknown says why a stream was not recognised, as far as its beginning tells.
 func unknown(name, flag string, r io.Reader) error {
 	head := make([]byte, 2)
@@ -63,6 +83,8 @@ func unknown(name, flag string, r io.Reader) error {
 		return hinted{fmt.Errorf("%s is empty", name), "a stream has at least one line; with " + flag + " NAME an empty one is taken as it is"}
 	case string(head[:n]) == "\x1f\x8b":
 		return hinted{fmt.Errorf("%s is compressed", name), "zcat " + name + " | sluice …"}
+	case string(head[:n]) == "\xff\xfe", string(head[:n]) == "\xfe\xff": // as PowerShell writes what it redirects
+		return hinted{fmt.Errorf("%s is UTF-16, and not UTF-8", name), "iconv -f UTF-16 -t UTF-8 " + name + " | sluice …"}
 	}
 	return hinted{fmt.Errorf("%s: %w", name, dialect.ErrUnknown), flag + " NAME names it: " + sourceNames()}
 }

@@ -42,7 +42,7 @@ broken; notes, which tell what is unusual and allowed, do not count.`,
 				if err := io.skip(err); err != nil {
 					return err
 				}
-				broken = broken || !ok
+				broken = broken || !ok || err != nil
 			}
 			if broken {
 				return errNo

@@ -37,7 +37,7 @@ With --json it lists the names of the tools as well, which is what rules are wri
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := loadConfig(workspace)
 			if err != nil {
-				return hinted{err, "sluice config show"}
+				return orHint(err, "sluice config show")
 			}
 			if len(l.MCP) == 0 {
 				fmt.Fprintln(io.Err, "sluice: no MCP server is configured")

@@ -113,8 +113,9 @@ func runCommand(io IO) *cobra.Command {
 		Use:   "run [flags] [prompt…]",
 		Short: "run the agent, headless, until the task is done",
 		Long: `Run the agent on a task. The prompt is what stands in the arguments, in --prompt-file, and on stdin if that is a pipe
-or a file. stdout is the stream of events, in the dialect that --format names, and nothing else; on a terminal it is
-readable text. The exit code is the outcome:
+or a file; a pipe beside another prompt that says nothing for two seconds is left alone. A prompt that begins with a
+dash stands after --. stdout is the stream of events, in the dialect that --format names, and nothing else; on a
+terminal it is readable text. The exit code is the outcome:
 
 ` + exitTable + `
 
@@ -144,9 +145,9 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
 	f.DurationVar(&o.retryFor, "retry-for", o.retryFor, "how long a request is sent again")
 	f.DurationVar(&o.idle, "idle", o.idle, "how long the model's server may be silent in the middle of an answer")
 	f.StringVar(&o.system, "system-prompt", "", "instead of our own instructions to the model")
-	f.IntVar(&c.Limits.MaxToolCalls, "max-tool-calls", 0, "tool calls, sub-agents' included (0: no limit)")
-	f.Int64Var(&c.Limits.MaxTotalTokens, "max-total-tokens", 0, "tokens in and out, likewise (0: no limit)")
-	f.Float64Var(&c.Limits.MaxCost, "max-cost", 0, "US dollars, likewise, where the price is known (0: no limit)")
+	f.IntVar(&c.Limits.MaxToolCalls, "max-tool-calls", 0, "budget: tool calls, sub-agents' included (0: no limit)")
+	f.Int64Var(&c.Limits.MaxTotalTokens, "max-total-tokens", 0, "budget: tokens in and out, sub-agents' included (0: no limit)")
+	f.Float64Var(&c.Limits.MaxCost, "max-cost", 0, "budget: US dollars where the price is known, sub-agents' included (0: no limit)")
 	f.IntVar(&o.depth, "max-depth", o.depth, "how deep sub-agents may be nested (0: none)")
 	f.StringVar(&o.profile, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
 	f.StringArrayVar(&o.requireMCP, "require-mcp", nil, "MCP server that must answer; may be repeated")
@@ -162,7 +163,7 @@ func (o *runOptions) workFlags(f *pflag.FlagSet) {
 	c := &o.flags.Config
 	f.StringVar(&c.Mode, "mode", c.Mode, "what passes without a rule: default (nothing), auto_edit (looking and editing), yolo (everything)")
 	f.StringArrayVar(&c.Allow, "allow", nil, "let pass: 'bash(git *)', 'edit(src/**)', 'outside(/tmp/**)'; may be repeated")
-	f.StringArrayVar(&c.Ask, "ask", nil, "ask about; may be repeated")
+	f.StringArrayVar(&c.Ask, "ask", nil, "ask about what this rule matches; may be repeated")
 	f.StringArrayVar(&c.Deny, "deny", nil, "never let pass, in no mode; may be repeated")
 	o.askFlags(f)
 	o.steering.flags(f)

@@ -97,11 +97,12 @@ func (r *runner) goOn(state string) (*journal.Writer, error) {
 
 // unusable says why a session cannot be gone on with.
 func (r *runner) unusable(err error) error {
+	path := r.journal()
 	r.home = "" // it is not ours
 	if errors.Is(err, journal.ErrLocked) {
 		return hinted{fmt.Errorf("session %s is being run by another process", r.session), "wait for it, or begin another one"}
 	}
-	return hinted{fmt.Errorf("session %s cannot be resumed: %w", r.session, err), "sluice lint " + filepath.Join("…", r.session, "journal.ndjson")}
+	return hinted{fmt.Errorf("session %s cannot be resumed: %w", r.session, err), "sluice lint " + path}
 }
 
 func (r *runner) journal() string { return filepath.Join(r.home, "journal.ndjson") }

@@ -40,6 +40,9 @@ Where a name is asked for, its beginning will do, if no other begins so.`,
   sluice sessions prune --older 30d --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.limit < 0 {
+				return hinted{fmt.Errorf("--limit %d: it cannot be negative", f.limit), "sluice sessions -n 0 lists all"}
+			}
 			if !cmd.Flags().Changed("limit") && isTerminal(io.Out) {
 				f.limit = 20
 			}
@@ -65,11 +68,20 @@ func sessionsRoot() (state, root string, err error) {
 
 // theWorkspace is a folder as runs name it.
 func theWorkspace(dir string) (string, error) {
-	dir, err := filepath.Abs(cmp.Or(dir, "."))
+	at, err := filepath.Abs(cmp.Or(dir, "."))
 	if err != nil {
-		return "", err
+		return "", hinted{fmt.Errorf("the current folder is gone: %w", err), "cd to another one"}
 	}
-	return filepath.EvalSymlinks(dir)
+	if at, err = filepath.EvalSymlinks(at); err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(at); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", at)
+		}
+	}
+	if err != nil {
+		return "", hinted{err, "--workspace names the folder"}
+	}
+	return at, nil
 }
 
 func listSessions(s IO, f sessionsFlags) error {

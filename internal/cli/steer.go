@@ -29,7 +29,7 @@ type steering struct {
 
 func (s *steering) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.socket, "control-socket", "", "Unix socket over which the run can be steered: sluice control, await, emit")
-	f.BoolVar(&s.listed, "control", false, "the same, with a socket that is found by the run's label or session")
+	f.BoolVar(&s.listed, "control", false, "let the run be steered over a socket of our choosing, found by the run's label or session")
 	f.DurationVar(&s.park, "park", 0, "when a prompt is answered, wait so long for another one over the control socket")
 }
 
