@@ -140,7 +140,7 @@ rejected then, and the run ends as blocked.
 	s.StringVar(&f.agent, "agent", "", "profile of the agent: .sluice/agents/NAME.md")
 	s.StringVar(&f.thinking, "thinking", "", "how much the model thinks first: off, minimal, low, medium, high, xhigh, max")
 	s.StringVar(&f.config, "config", "", "file with a loop: phases that are worked through instead of one prompt")
-	s.StringVar(&f.config, "loop-file", "", "the same")
+	s.StringVar(&f.config, "loop-file", "", "the same as --config")
 	s.StringVar(&f.backend, "backend", "", "who does the work: "+strings.Join(avenorBackends(), ", ")+" (sluice)")
 	s.StringVar(&f.terminal, "terminal", os.Getenv("AVENOR_CLAUDE_TERMINAL"), "what the backends claude and claude-channel have for a terminal: pty, tmux (pty)")
 	s.StringVar(&f.resume, "resume", "", "go on with the session of this id")

@@ -16,15 +16,23 @@ const stdinSilence = 2 * time.Second
 // errNoPrompt says that there is nothing to do.
 var errNoPrompt = hinted{errors.New("there is no prompt"), `sluice run "What is in this folder?"`}
 
+// promptMost is how long a prompt may be: more than any model takes, and less than the memory that a pipe without an end fills.
+const promptMost = 64 << 20
+
+var errLongPrompt = hinted{errors.New("the prompt is longer than 64 MB, and perhaps without an end"), "put it into a file, and say in the prompt which file it is"}
+
 // readPrompt puts the prompt together: the arguments, or a file, and then what stdin says, if it is a pipe or a file. It
 // returns where it came from.
 func (s IO) readPrompt(ctx context.Context, args []string, file string) (text, source string, err error) {
 	parts := []string{strings.Join(args, " ")}
 	source = "argument"
 	if file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
+		data, err := readAtMost(file, promptMost)
+		switch {
+		case err != nil:
 			return "", "", hinted{err, "--prompt-file names a file with the prompt"}
+		case len(data) > promptMost:
+			return "", "", errLongPrompt
 		}
 		parts = append(parts, string(data))
 	}
@@ -46,6 +54,16 @@ func (s IO) readPrompt(ctx context.Context, args []string, file string) (text, s
 		return "", "", errNoPrompt
 	}
 	return strings.Join(said, "\n\n"), source, nil
+}
+
+// readAtMost reads a file, or so much of it and one byte more.
+func readAtMost(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // readPiped reads stdin, if somebody put something there. Beside a prompt it is read as long as it goes on talking.
@@ -90,6 +108,9 @@ func (s IO) readPiped(ctx context.Context, given bool) (string, error) {
 			}
 			if p.err != nil {
 				return "", fmt.Errorf("stdin: %w", p.err)
+			}
+			if b.Len() > promptMost {
+				return "", errLongPrompt
 			}
 			silence.Reset(stdinSilence)
 		case <-silence.C:
