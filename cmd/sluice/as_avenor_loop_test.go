@@ -301,6 +301,36 @@ avenor.loop.end {"exit_reason":"cancelled","iterations_completed":0}`, "tool.cal
 	}
 }
 
+// A loop that is stopped while a phase waits to be tried again: its session, the phase and the loop end for the same reason.
+func TestAvenorLoopStoppedBetweenAttempts(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags          []string
+		signal         syscall.Signal
+		exit           int
+		stop, sentinel string
+	}{
+		"SIGINT":  {nil, syscall.SIGINT, 130, "cancelled", "KILLED EXIT_CODE=130"},
+		"timeout": {[]string{"--timeout", "1s"}, 0, 124, "timeout", "TIMEOUT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newLoop(t, "loop: [{name: a, prompt: go}]\n", `steps: [{text: No., fault: {status: 500}}]`, append(c.flags, "--max-retries", "3", "--retry-wait", "1m")...)
+			a.start(nil)
+			if c.signal != 0 {
+				a.awaitEvent("phase.retry")
+				a.signal(c.signal)
+			}
+			a.wait()
+			a.looped(c.exit, c.stop, c.sentinel+" STOP_REASON="+c.stop)
+			a.tells(fmt.Sprintf(`
+A avenor.retry {"attempt":1,"max_retries":3}
+A session.end {"stop_reason":%[1]q}
+avenor.phase.end {"iteration":1,"phase":"a","stop_reason":%[1]q}
+avenor.loop.end {"exit_reason":%[1]q,"iterations_completed":0}`, c.stop), "avenor.retry", "session.end", "avenor.phase.end", "avenor.loop.end")
+		})
+	}
+}
+
 // A phase that failed for a reason that may pass is tried again: one session, one end, the tokens of all attempts.
 func TestAvenorLoopRetries(t *testing.T) {
 	t.Parallel()

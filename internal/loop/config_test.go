@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,6 +253,32 @@ func TestLoadPlaces(t *testing.T) {
 		if _, err := Load(filepath.Join(dir, "repo", "conf", name)); err == nil {
 			t.Error(name, "was read")
 		}
+	}
+}
+
+// A mark that an editor put before the text is no part of it.
+func TestLoadByteOrderMark(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "loop: [{name: x, prompt: go}]\n", "a.json": `{"loop":[{"name":"x","prompt":"go"}]}`, "a.toml": "[[loop]]\nname = \"x\"\nprompt = \"go\"\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("\ufeff"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := Load(path); err != nil || len(c.Loop) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What is wrong on one line is told in the same order each time.
+func TestLoadProblemsHaveAnOrder(t *testing.T) {
+	dir := unpack(t, "-- a.yaml --\nloop: [{name: x, prompt: go, e: 1, d: 1, c: 1, b: 1, a: 1}]\n")
+	_, err := Load(filepath.Join(dir, "a.yaml"))
+	list, _ := errors.AsType[Problems](err)
+	if len(list) != 5 || !slices.IsSortedFunc(list, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) }) {
+		t.Errorf("%v", list)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,7 @@ func (e lineError) Error() string { return e.why }
 // parseDocument reads a document in the format that a file's name says.
 func parseDocument(name string, data []byte) (d document, err error) {
 	d.lines = map[string]int{}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as some editors begin a file
 	switch at := strings.LastIndexByte(name, '.'); strings.ToLower(name[at+1:]) {
 	case "json":
 		err = d.readJSON(data)
@@ -303,10 +305,7 @@ func (d *document) inside(p *unstable.Parser, place string, v *unstable.Node) {
 
 // sortedKeys are the keys of a table, in the order of their lines.
 func (d document) sortedKeys(place string, table map[string]any) []string {
-	keys := make([]string, 0, len(table))
-	for k := range maps.Keys(table) {
-		keys = append(keys, k)
-	}
+	keys := slices.Sorted(maps.Keys(table)) // those of one line have an order too
 	sortBy(keys, func(k string) int { return d.lines[join(place, k)] })
 	return keys
 }

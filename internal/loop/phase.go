@@ -50,12 +50,13 @@ func (r *run) phase(ctx context.Context, job Job) (outcome.Verdict, words) {
 		if job.Attempt == limit || !retryable(v) || said.marker.Word == "abort" {
 			break
 		}
-		if !r.pause(ctx, job.Attempt+1) {
-			v = outcome.Ended(ctx)
-			break
-		}
 		job.Attempt++
 		r.emit(job.Session, event.PhaseRetry{Attempt: job.Attempt, Limit: limit})
+		if !r.pause(ctx, job.Attempt) {
+			v = outcome.Ended(ctx)
+			r.stillborn(job, text, v)
+			break
+		}
 	}
 	r.session, r.last = job.Session, said.last
 	end := event.PhaseEnded{Phase: p.Name, Iteration: job.Iteration, Stop: v.Stop}
@@ -98,9 +99,13 @@ func (r *run) pause(ctx context.Context, n int) bool {
 	}
 }
 
-// stillborn tells of a session that never began.
+// stillborn tells of a reply that no worker is there to begin or to end.
 func (r *run) stillborn(job Job, prompt string, v outcome.Verdict) {
 	r.emit(job.Session, event.Prompt{Text: prompt, Source: "phase"})
+	if v.Outcome == event.Cancelled {
+		r.emit(job.Session, event.ReplyCancelled{Stop: v.Stop})
+		return
+	}
 	r.emit(job.Session, v.Problem("", job.Phase.Model))
 	r.emit(job.Session, event.ReplyFailed{Stop: v.Stop})
 }

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -143,7 +142,7 @@ func (r *run) iterate(ctx context.Context) Result {
 			return *end
 		}
 	}
-	return Result{Reason: MaxIterations, Verdict: outcome.Failed(MaxIterations, fmt.Sprintf("after %d iterations no phase had said exit", r.iterations))}
+	return Result{Reason: MaxIterations, Verdict: outcome.Failed(MaxIterations, "after "+many(r.iterations, "iteration")+" no phase had said exit")}
 }
 
 // list runs phases one after the other, until one of them ends the loop.

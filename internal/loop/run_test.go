@@ -304,7 +304,7 @@ func TestExitReasons(t *testing.T) {
 		},
 		"timeout in a pause": {
 			config: "pre: [{name: p, prompt: x, timeout: 3s, retries: 5}]\n", acts: []act{fails(overloaded), fails(overloaded)},
-			want:    []string{"loop 10 1+0+0", "pre p 0", "retry 1/5", "p: timeout", "timeout 0"},
+			want:    []string{"loop 10 1+0+0", "pre p 0", "retry 1/5", "retry 2/5", "p: timeout", "timeout 0"},
 			outcome: event.Timeout, reply: "timeout", reason: "phase p took longer than 3s",
 		},
 		"cancelled": {

@@ -70,17 +70,18 @@ var (
 
 // FindWorkflow looks for NAME.md in folders, the nearest first.
 func FindWorkflow(name string, folders []string) (string, error) {
+	if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+		return "", fmt.Errorf("%q cannot name a workflow: it is the name of a file in .sluice/workflows, without folder and without .md", name)
+	}
 	var names []string
-	if filepath.IsLocal(name) && !strings.ContainsAny(name, `/\`) {
-		for _, folder := range folders {
-			path := filepath.Join(folder, name+".md")
-			if _, err := os.Stat(path); err == nil {
-				return path, nil
-			}
-			found, _ := filepath.Glob(filepath.Join(folder, "*.md"))
-			for _, f := range found {
-				names = append(names, strings.TrimSuffix(filepath.Base(f), ".md"))
-			}
+	for _, folder := range folders {
+		path := filepath.Join(folder, name+".md")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		found, _ := filepath.Glob(filepath.Join(folder, "*.md"))
+		for _, f := range found {
+			names = append(names, strings.TrimSuffix(filepath.Base(f), ".md"))
 		}
 	}
 	slices.Sort(names)

@@ -84,7 +84,7 @@ func (w Workflow) play(ctx context.Context, o WorkflowOptions) (string, outcome.
 		if p.verdict.Denials > sum.Denials { // they are counted for all of them together
 			sum.Denials, sum.Denied = p.verdict.Denials, p.verdict.Denied
 		}
-		if v := p.failed(); v != nil && failure == nil {
+		if v := p.failed(); v != nil && failure == nil && ctx.Err() == nil { // else it is not the role's doing
 			failure = v
 			cancel(&outcome.Cause{Outcome: event.Cancelled, Reason: "role " + p.name + " failed"})
 		}

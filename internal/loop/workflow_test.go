@@ -184,7 +184,7 @@ func TestWorkflowEnds(t *testing.T) {
 				}
 				c := &cast{acts: map[string]func(context.Context) (string, outcome.Verdict){"builder": tt.builder, "tester": waits}}
 				_, v := c.run(ctx, w)
-				if v.Outcome != tt.outcome || v.Stop != tt.reply || !strings.Contains(v.Reason, tt.reason) {
+				if v.Outcome != tt.outcome || v.Stop != tt.reply || !strings.Contains(v.Reason, tt.reason) || tt.stop && v.Reason != tt.reason {
 					t.Errorf("%+v", v)
 				}
 				if diff := cmp.Diff(tt.kinds, c.kinds()); diff != "" {
@@ -252,7 +252,7 @@ func TestFindWorkflow(t *testing.T) {
 	for name, want := range map[string]string{
 		"shop":      `there is no workflow "shop": is ship meant?`,
 		"x":         `there is no workflow "x": there are ship, test`,
-		"../a/ship": `there is no workflow "../a/ship": it would be `,
+		"../a/ship": `"../a/ship" cannot name a workflow: `,
 	} {
 		if _, err := FindWorkflow(name, folders); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
