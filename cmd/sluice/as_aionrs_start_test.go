@@ -36,6 +36,8 @@ func TestAionrsFatalStarts(t *testing.T) {
 		"no model":           {[]string{"--model", ""}, "without --model", nil},
 		"resume missing":     {[]string{"--resume", "no-such-conv"}, "no-such-conv", nil},
 		"resume latest":      {[]string{"--resume", "latest"}, "no session", nil},
+		"resume nothing":     {[]string{"--resume", ""}, "--resume needs the name", nil},
+		"new without a name": {[]string{"--session-id", ""}, "--session-id needs the name", nil},
 		"resume and new":     {[]string{"--resume", "a", "--session-id", "b"}, "--resume", nil},
 		"bad session id":     {[]string{"--session-id", "../x"}, "cannot name a session", nil},
 		"no such workspace":  {[]string{"--workspace", "nowhere"}, "nowhere", nil},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/config"
@@ -75,7 +76,7 @@ is fatal is an event too (1).
 			if !a.stream {
 				return hinted{errors.New("there is nobody to talk to without --json-stream"), "aionrs --json-stream, or sluice run for a task"}
 			}
-			o.wrong = either(a.fill(&o), o.check())
+			o.wrong = either(a.fill(&o), unnamed(cmd.Flags()), o.check())
 			return exitWith(o.run(cmd.Context(), io, nil))
 		},
 	}
@@ -128,6 +129,17 @@ func (a aionrsFlags) fill(o *runOptions) error {
 		return nil
 	}
 	o.given("model")
+	return nil
+}
+
+// unnamed says whether a flag that names a session has no name, as of a variable that is not set: who asked for a conversation
+// should not get another one.
+func unnamed(set *pflag.FlagSet) error {
+	for _, name := range []string{"resume", "session-id"} {
+		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {
+			return hinted{fmt.Errorf("--%s needs the name of a session", name), "aionrs --help"}
+		}
+	}
 	return nil
 }
 

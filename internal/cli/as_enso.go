@@ -116,6 +116,8 @@ func (f *ensoFlags) options(set *pflag.FlagSet) (runOptions, error) {
 	switch {
 	case o.format == "":
 		return o, fmt.Errorf("--format %q: it is text or json", f.format)
+	case set.Changed("workflow") && f.workflow == "":
+		return o, errors.New("--workflow needs the name of a workflow")
 	case f.workflow != "" && (f.latest || named):
 		return o, errors.New("the roles of --workflow begin anew: neither --resume nor --continue go with it")
 	case f.turns < -1:

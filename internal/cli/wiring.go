@@ -64,7 +64,8 @@ func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 			openErr = hinted{openErr, ""}
 		}
 	}
-	session := agent.New(r.agent(ctx, name, prov, model, who, rules, check), r.line.src)
+	cfg := r.agent(ctx, name, prov, model, who, rules, check)
+	session := agent.New(cfg, r.line.src)
 	specs := session.Tools()
 	r.line.src.Emit(event.Event{Body: r.catalog(specs)})
 	r.gear.porch.enter(r.line.src)
@@ -74,7 +75,7 @@ func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 	if ctx.Err() != nil {
 		return outcome.Ended(ctx)
 	}
-	cast, castErr := r.troupeOf()
+	cast, castErr := r.troupeOf(cfg.Tools)
 	if err := either(nameErr, openErr, ruleErr, schemaErr, profileErr, gearErr, castErr); err != nil {
 		return misuse(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/loop"
 	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/tool"
 )
 
 // A troupe is roles that a run lets work along the edges between them, instead of one agent. The zero one: it does not.
@@ -19,8 +20,8 @@ type troupe struct {
 	roles map[string]agent.Role
 }
 
-// troupeOf finds the workflow that the run is to do, if it is to do one.
-func (r *runner) troupeOf() (t troupe, err error) {
+// troupeOf finds the workflow that the run is to do, if it is to do one. Its roles have some of these tools, or all.
+func (r *runner) troupeOf(tools []tool.Tool) (t troupe, err error) {
 	if r.workflow == "" {
 		return t, nil
 	}
@@ -31,9 +32,17 @@ func (r *runner) troupeOf() (t troupe, err error) {
 	if t.Workflow, err = loop.LoadWorkflow(path); err != nil {
 		return t, hinted{err, "sluice verify " + path}
 	}
+	known := r.face.named([]string{"task", "skill"})
+	for _, t := range tools {
+		known = append(known, t.Spec().Name)
+	}
 	t.roles = map[string]agent.Role{}
-	for name, role := range t.Roles {
+	for _, name := range slices.Sorted(maps.Keys(t.Roles)) {
+		role := t.Roles[name]
 		as := agent.Role{Name: name, Tools: r.face.named(role.Tools)}
+		if i := slices.IndexFunc(as.Tools, func(tool string) bool { return !slices.Contains(known, tool) }); i >= 0 {
+			return t, hinted{fmt.Errorf("%s: role %s: there is no tool %q", path, name, as.Tools[i]), "its tools: " + guess("", as.Tools[i], known)}
+		}
 		if role.Model != "" {
 			if as.Provider, as.Model, err = provider.Split(role.Model, slices.Collect(maps.Keys(r.cfg.Endpoints))...); err != nil {
 				return t, hinted{fmt.Errorf("%s: role %s: %w", path, name, err), r.help()}
