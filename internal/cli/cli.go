@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/sluice/internal/pattern"
+	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/sandbox"
-
 	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
@@ -53,12 +53,15 @@ func (h hinted) Unwrap() error { return h.err }
 
 // Main runs the program and ends it.
 func Main() {
-	sandbox.Enter() // a command of ours may begin as ourselves, and go no further than this
+	sandbox.Enter()         // a command of ours may begin as ourselves, and go no further than this
+	dismiss := proc.Guard() // what we start does not outlive us, even if we are killed; the guard begins as ourselves, too
 	ignoreSignals()
 	// The readers keep little and throw away much: a heap of a few megabytes need not be swept for each of them.
 	debug.SetGCPercent(400)
 	// Signals that end a program end this one: it only reads, and has nothing to clean up.
-	os.Exit(Run(context.Background(), calledAs(os.Args), IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	code := Run(context.Background(), calledAs(os.Args), IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	dismiss()
+	os.Exit(code)
 }
 
 // Run runs one command line and returns its exit code.

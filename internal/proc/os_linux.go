@@ -154,6 +154,11 @@ func orphans() (list []entry, whole bool) {
 			e, ok := readEntry(pid)
 			switch {
 			case !ok || e.session == session || house.started[pid] != nil:
+			case pid == house.guard:
+				if e.dead { // somebody killed it
+					endGuard()
+					postGuard()
+				}
 			case e.dead:
 				reap(pid)
 			default:

@@ -17,8 +17,10 @@
 // such adoption: descendants are found by parent and by session, and a process that forks twice and calls setsid between two
 // looks is lost. On other systems the process group is killed, on Windows only the process.
 //
-// If this program itself dies by KILL, Linux kills the processes that it started directly. Their descendants stay, and so does
-// a process with more privileges than ours.
+// If this program itself dies by KILL, Linux kills the processes that it started directly, and the guard kills their
+// descendants, if there is one: see [Guard]. It finds them by their mark, and knows those that were given to us by the time the
+// last process ended. What stays is a process with more privileges than ours, and one that wiped its environment, left its session
+// and lost its parent since then. On other systems there is no guard.
 package proc
 
 import (
@@ -32,11 +34,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Mark is the environment variable by which a descendant is known.
 const Mark = "SLUICE_RUN"
+
+// program is what the marks of all groups begin with.
+var program = sync.OnceValue(rand.Text)
+
+var groups atomic.Int64 // how many there were
 
 // A Cmd is a process to be started.
 type Cmd struct {
@@ -71,6 +79,7 @@ type Process struct {
 	pid   int
 	mark  string
 	stdin io.WriteCloser
+	mute  <-chan struct{}
 	alone int           // it has ended, and nobody descended from it: since which look
 	gone  chan struct{} // it has left the system's table
 	done  chan struct{}
@@ -108,7 +117,7 @@ func (g *Group) Start(c Cmd) (*Process, error) {
 		return nil, ErrClosed
 	}
 	if g.starts == nil {
-		g.id = rand.Text()
+		g.id = fmt.Sprintf("%s.%d", program(), groups.Add(1))
 		g.starts = make(chan func())
 		g.ours = map[*os.File]bool{}
 		go starter(g.starts)
@@ -145,6 +154,9 @@ func (g *Group) Start(c Cmd) (*Process, error) {
 	}
 	if l.feed != nil {
 		go l.feed()
+	}
+	if c.Stdout != nil && len(l.outputs) > 0 {
+		p.mute = l.outputs[0].done
 	}
 	go p.wait(l.outputs)
 	return p, nil
@@ -185,6 +197,10 @@ func exitOf(s *os.ProcessState, err error) Exit {
 
 // Pid returns the process's number.
 func (p *Process) Pid() int { return p.pid }
+
+// Silent is closed when nobody can write to the process's stdout any more; at the latest when it has ended. If its [Cmd] has no Stdout
+// it is nil.
+func (p *Process) Silent() <-chan struct{} { return p.mute }
 
 // Stdin writes to the process, if its [Cmd] asked for a pipe.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }

@@ -24,6 +24,7 @@ var house = struct {
 	sessions map[int]*Process // by session, until nothing descends from it or its group is closed
 	since    uint64           // when the first one was started
 	looks    int              // how often somebody looked who may be forgotten
+	guard    int              // the pid of the one that nobody counts; 0: there is none
 }{groups: map[*Group]bool{}, started: map[int]*Process{}, sessions: map[int]*Process{}}
 
 func register(p *Process) error {
@@ -41,6 +42,7 @@ func register(p *Process) error {
 	house.groups[p.group] = true
 	house.started[pid] = p
 	house.sessions[pid] = p
+	postGuard()
 	return nil
 }
 
@@ -48,7 +50,9 @@ func unregister(p *Process) {
 	house.Lock()
 	defer house.Unlock()
 	delete(house.started, p.Pid())
-	forget(orphans())
+	list, whole := orphans()
+	forget(list, whole)
+	tellGuard(list)
 }
 
 // forget drops the sessions of those that have ended and left nobody behind: a run that goes on for days starts many. What a
@@ -213,42 +217,53 @@ func left(g *Group, only *Process) (list []entry, doubt bool) {
 	var (
 		self    = os.Getpid()
 		session = sessionOf(self)
-		behind  = map[int][]entry{}
-		taken   = map[int]bool{}
+		c       = newCatch(table)
 	)
 	for _, e := range table {
-		behind[e.parent] = append(behind[e.parent], e)
-	}
-	var take func(e entry)
-	take = func(e entry) {
-		if taken[e.pid] || e.pid == self {
-			return
-		}
-		taken[e.pid] = true
-		if !e.dead {
-			list = append(list, e)
-		}
-		for _, child := range behind[e.pid] {
-			take(child)
-		}
-	}
-	for _, e := range table {
 		switch {
-		case e.session == session || e.pid == self:
+		case e.session == session || e.pid == self || e.pid == house.guard:
 		case e.parent == self && e.dead && house.started[e.pid] == nil:
 			reap(e.pid)
 		case e.parent == self:
 			p := ownerOf(e)
 			if p.in(g, only) || p == nil && only == nil && unclaimed(e, g) {
-				take(e)
+				c.take(e)
 			} else if p == nil {
 				doubt = true
 			}
 		case !adopts && house.sessions[e.session].in(g, only): // orphans are given to somebody else; where they come to us, this may be a stranger whose session got an old number
-			take(e)
+			c.take(e)
 		}
 	}
-	return list, doubt
+	return c.list, doubt
+}
+
+// A catch is processes with all that descends from them.
+type catch struct {
+	list   []entry // who of them is alive
+	taken  map[int]bool
+	behind map[int][]entry // the table, by parent
+}
+
+func newCatch(table []entry) *catch {
+	c := &catch{taken: map[int]bool{os.Getpid(): true}, behind: map[int][]entry{}}
+	for _, e := range table {
+		c.behind[e.parent] = append(c.behind[e.parent], e)
+	}
+	return c
+}
+
+func (c *catch) take(e entry) {
+	if c.taken[e.pid] {
+		return
+	}
+	c.taken[e.pid] = true
+	if !e.dead {
+		c.list = append(c.list, e)
+	}
+	for _, child := range c.behind[e.pid] {
+		c.take(child)
+	}
 }
 
 func (p *Process) in(g *Group, only *Process) bool {
