@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +64,7 @@ func (c *checks) answer() (func(string) error, error) {
 		return nil, hinted{err, "--output-schema names a file with a JSON Schema"}
 	}
 	var schema jsonschema.Schema
-	if err := json.Unmarshal(data, &schema); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &schema); err != nil {
 		return nil, hinted{fmt.Errorf("%s: %w", c.schemaFile, err), "--output-schema names a file with a JSON Schema"}
 	}
 	resolved, err := schema.Resolve(nil) // references to other files or the network are errors

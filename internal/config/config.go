@@ -172,6 +172,7 @@ func parseFile(path string, data []byte) (layer, error) {
 // parse reads a file's content: its shape first, so that what is wrong is told with its place and in our words, then its
 // values.
 func parse(data []byte) (l layer, err error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as some editors begin a file
 	s, err := readShape(data)
 	if err != nil {
 		return l, err

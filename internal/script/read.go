@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,7 @@ func Parse(data []byte) (_ *Script, err error) {
 			err = fmt.Errorf("this YAML cannot be read: %v", p)
 		}
 	}()
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as some editors begin a file
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, syntax(err, nil)
