@@ -223,6 +223,9 @@ func (a *acp) interrupt() {
 
 func (a *acp) line(line []byte) {
 	m, err := rpc.Parse(line)
+	if then := a.waiting[string(m.ID)]; err != nil && m.Method == "" && then != nil { // its error may be a bare word
+		m.Error, err = rpc.Errorf(rpc.CodeInvalid, "an answer that cannot be read: %s", oneLine(line)), nil
+	}
 	if err != nil {
 		a.noise(line, "stdout")
 		return

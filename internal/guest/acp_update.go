@@ -53,7 +53,7 @@ type acpBlock struct {
 
 func (b *acpBlock) text() string {
 	switch {
-	case b == nil:
+	case b == nil || *b == (acpBlock{}):
 		return ""
 	case b.Content != nil:
 		return b.Content.text()

@@ -86,7 +86,7 @@ func (s *Session) question(q *question, name string) {
 	}
 	open := s.cfg.Gate.Ask(asked, q.access, q.call.class)
 	q.asked = open.Asked()
-	s.asks[q.ref] = q
+	s.asks[q.asked.Request] = q // and not by the guest's name for it, which it may use twice
 	s.tellOf(q.call, q.asked)
 	over := s.over
 	ctx, cancel := context.WithCancel(context.Background())
@@ -104,10 +104,10 @@ func (s *Session) question(q *question, name string) {
 // answered passes an answer on to the guest.
 func (s *Session) answered(a answered) {
 	q := a.q
-	if s.asks[q.ref] != q {
+	if s.asks[q.asked.Request] != q {
 		return // the reply was over before
 	}
-	delete(s.asks, q.ref)
+	delete(s.asks, q.asked.Request)
 	switch {
 	case a.err != nil:
 		why := "the question was withdrawn"

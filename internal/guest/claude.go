@@ -103,8 +103,10 @@ func (c *claude) controlled(m claudeControl) {
 		}
 		c.open = true
 	case m.Type == "control_cancel_request":
-		if q := c.asks[m.RequestID]; q != nil {
-			q.withdraw()
+		for _, q := range c.asks {
+			if q.ref == m.RequestID {
+				q.withdraw()
+			}
 		}
 	case m.Type == "control_request" && m.Request != nil && m.Request.Subtype == "can_use_tool":
 		r := m.Request

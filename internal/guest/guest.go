@@ -63,8 +63,9 @@ type Config struct {
 	Judge  func(outcome.Verdict) outcome.Verdict // has the last word on a reply, before its end is told, if set
 	CallID func(string) string                   // makes the guest's id of a call one that the journal does not have, where others write there too; nil: we alone do
 
-	Grace time.Duration // for a guest that was told to stop, and for one that may leave; 0: three seconds
-	Now   func() time.Time
+	Grace    time.Duration // for a guest that was told to stop, and for one that may leave; 0: three seconds
+	Greeting time.Duration // for one that does not say that it can be asked, nor anything else; 0: five minutes
+	Now      func() time.Time
 }
 
 // A Session is one conversation with a guest.
@@ -80,6 +81,9 @@ type Session struct {
 	history string // to go before the first prompt
 	stayed  bool   // it is there between one Serve and the next
 	amiss   string // what went wrong before anything was asked
+
+	greeting <-chan time.Time // when a guest is given up that cannot be asked yet
+	strays   int              // bytes of noise on stdout so far
 
 	mend    event.Mender
 	of      uint64 // the line that is being read
@@ -125,6 +129,9 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 	if cfg.Grace == 0 {
 		cfg.Grace = 3 * time.Second
 	}
+	if cfg.Greeting == 0 {
+		cfg.Greeting = 5 * time.Minute // it may have to be fetched first
+	}
 	if cfg.Environ == nil {
 		cfg.Environ = os.Environ()
 	}
@@ -161,12 +168,12 @@ func (s *Session) start(resume string) error {
 		s.cfg.terminalID = newID()
 		l, err = openTUI(s, env, resume)
 	} else {
-		l, err = open(s.cfg.Group, proc.Cmd{Args: s.guest.command(s.cfg, resume), Dir: s.cfg.Workspace, Env: env, Pipe: true})
+		l, err = open(s.cfg.Group, proc.Cmd{Args: s.guest.command(s.cfg, resume), Dir: s.cfg.Workspace, Env: env, Pipe: true}, s.cfg.Grace)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be started: %w", s.guest.name, err)
 	}
-	s.link, s.amiss = l, ""
+	s.link, s.amiss, s.greeting = l, "", time.After(s.cfg.Greeting)
 	s.tongue = s.guest.speak(s, resume)
 	s.tongue.greet()
 	return nil

@@ -2,8 +2,11 @@ package guest
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/sluice-dev/sluice/internal/proc"
 	"github.com/sluice-dev/sluice/internal/terminal"
@@ -31,6 +34,7 @@ type word struct {
 // A link is a running process and the lines between us.
 type link struct {
 	kill   func()            // ends it, and all that it started
+	amiss  atomic.Value      // why it was ended, if that was its own doing: a string
 	on     terminal.Terminal // that it is on, if it is
 	broker *broker           // of its channel, if it has one
 	words  chan word         // in order; the last one is the exit
@@ -47,8 +51,8 @@ func newLink() *link {
 	return l
 }
 
-// open starts a process that is spoken to by lines.
-func open(g *proc.Group, c proc.Cmd) (*link, error) {
+// open starts a process that is spoken to by lines. One that closes its stdout has that much time to leave.
+func open(g *proc.Group, c proc.Cmd, grace time.Duration) (*link, error) {
 	l := newLink()
 	out, noise := &splitter{to: &l.spool}, &splitter{to: &l.spool, noise: true}
 	c.Stdout, c.Stderr = out, noise
@@ -66,7 +70,39 @@ func open(g *proc.Group, c proc.Cmd) (*link, error) {
 	}()
 	go l.listen()
 	go l.post.deliver(p)
+	go func() {
+		<-p.Silent()
+		select {
+		case <-p.Done():
+		case <-time.After(grace):
+			l.expel("it closed its stdout, and stayed")
+		}
+	}()
 	return l, nil
+}
+
+// expel ends a process that can no longer be spoken with.
+func (l *link) expel(why string) {
+	if l.amiss.CompareAndSwap(nil, why) {
+		l.kill()
+	}
+}
+
+// fault is why it was expelled, empty if it was not.
+func (l *link) fault() string {
+	why, _ := l.amiss.Load().(string)
+	return why
+}
+
+// lastWords is how long what a killed process had said is still listened to.
+const lastWords = time.Second
+
+// end kills the process. There may be more of its lines than anybody has time for.
+func (l *link) end() {
+	late := time.AfterFunc(lastWords, l.spool.drop)
+	defer late.Stop()
+	l.kill()
+	<-l.over
 }
 
 // listen passes on what was read.
@@ -88,7 +124,11 @@ func (l *link) listen() {
 }
 
 // send writes a line to the guest, without waiting for it to read.
-func (l *link) send(line []byte) { l.post.add(append(line, '\n')) }
+func (l *link) send(line []byte) {
+	if !l.post.add(append(line, '\n')) && l.fault() == "" {
+		go l.expel("it did not read what it was told")
+	}
+}
 
 // hangUp says that nothing more will be asked.
 func (l *link) hangUp() { l.hung.Do(l.post.close) }
@@ -106,9 +146,13 @@ type spool struct {
 	more   *sync.Cond // something was put, taken or closed
 	words  []word
 	size   int
-	noise  int // bytes of noise so far
+	noise  int  // bytes of noise so far
+	deaf   bool // nobody has time for more than the exit
 	closed bool
 }
+
+// wordSize is about what a word takes beside its line.
+const wordSize = 128
 
 // put adds a word. Who puts too much waits; too much noise is thrown away.
 func (s *spool) put(w word) {
@@ -122,14 +166,23 @@ func (s *spool) put(w word) {
 			w.line = []byte("it says too much on stderr: the rest is left out")
 		}
 	}
-	for s.size > spoolSize && !s.closed && w.exit == nil {
+	for s.size > spoolSize && !s.closed && !s.deaf && w.exit == nil {
 		s.more.Wait()
 	}
-	if !s.closed {
+	if !s.closed && (!s.deaf || w.exit != nil) {
 		s.words = append(s.words, w)
-		s.size += len(w.line)
+		s.size += len(w.line) + wordSize
 		s.more.Broadcast()
 	}
+}
+
+// drop forgets what was put and what will be, up to the exit.
+func (s *spool) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.words = slices.DeleteFunc(s.words, func(w word) bool { return w.exit == nil })
+	s.size, s.deaf = 0, true
+	s.more.Broadcast()
 }
 
 // take returns the next word, when there is one.
@@ -145,7 +198,9 @@ func (s *spool) take() (word, bool) {
 	w := s.words[0]
 	s.words[0] = word{}
 	s.words = s.words[1:]
-	s.size -= len(w.line)
+	if s.size -= len(w.line) + wordSize; s.size < 0 {
+		s.size = 0
+	}
 	s.more.Broadcast()
 	return w, true
 }
@@ -202,16 +257,27 @@ type post struct {
 	mu     sync.Mutex
 	more   *sync.Cond
 	lines  [][]byte
+	size   int // of them
 	closed bool
 }
 
-func (p *post) add(line []byte) {
+// postSize bounds what a guest does not read: a prompt may be long, but answers are short.
+const postSize = 64 << 20
+
+// add takes a line, unless too much waits already.
+func (p *post) add(line []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed {
-		p.lines = append(p.lines, line)
-		p.more.Signal()
+	if p.closed {
+		return true // it is gone, or about to go
 	}
+	if p.size > postSize {
+		return false
+	}
+	p.lines = append(p.lines, line)
+	p.size += len(line) + wordSize
+	p.more.Signal()
+	return true
 }
 
 func (p *post) close() {
@@ -240,6 +306,9 @@ func (p *post) deliver(to *proc.Process) {
 			if _, err := w.Write(line); err != nil {
 				return
 			}
+			p.mu.Lock()
+			p.size -= len(line) + wordSize
+			p.mu.Unlock()
 		}
 	}
 }

@@ -3,6 +3,8 @@ package guest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
@@ -54,6 +56,10 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome
 			waiting = waiting[1:]
 		}
 		s.ask()
+		if ended != nil && ctx.Err() != nil { // before the guest's own word on the end, if it came before
+			ended = nil
+			s.halt(outcome.Ended(ctx))
+		}
 		if r := s.now; r != nil && r.said != nil {
 			if s.settled(inbox == nil && len(waiting) == 0) {
 				last = s.conclude()
@@ -81,7 +87,12 @@ func (s *Session) Serve(ctx context.Context, inbox <-chan event.Command) outcome
 			if h := s.now.halted; h != nil && h.Stop == "cancelled" && s.link.on != nil {
 				h.Stop = "cancelled_forced"
 			}
-			go s.link.kill()
+			go s.link.end()
+		case <-s.greeting:
+			s.greeting = nil
+			if s.link != nil && !s.tongue.ready() {
+				s.fail(fmt.Sprintf("%s did not become ready, and said nothing for %s", s.guest.name, s.cfg.Greeting))
+			}
 		case <-ended:
 			ended = nil
 			s.halt(outcome.Ended(ctx))
@@ -150,7 +161,7 @@ func (s *Session) ask() {
 	if r == nil || r.sent || r.said != nil || s.link == nil || !s.tongue.ready() {
 		return
 	}
-	r.sent = true
+	r.sent, s.greeting = true, nil
 	s.tongue.prompt(r.text, r.files)
 }
 
@@ -204,15 +215,11 @@ func (s *Session) halt(why outcome.Verdict) {
 // conclude ends the reply, and says so.
 func (s *Session) conclude() outcome.Verdict {
 	r := s.now
+	s.closeAsks(r)
 	v := s.verdict(r)
 	v.Usage, v.Cost, v.Denials, v.Denied = r.said.end.Usage, r.said.end.Cost, s.denials, s.denied
 	if s.cfg.Judge != nil {
 		v = s.cfg.Judge(v)
-	}
-	for id, q := range s.asks {
-		q.withdraw()
-		delete(s.asks, id)
-		s.tellOf(q.call, gate.Answer{Reason: "the reply is over", By: event.ByNobody}.Event(q.asked))
 	}
 	s.closeCalls(v)
 	end := r.said.end
@@ -231,6 +238,21 @@ func (s *Session) conclude() outcome.Verdict {
 	}
 	s.now = nil
 	return v
+}
+
+// closeAsks denies what a guest asked and then did not wait for. If it says that it is done all the same, that counts as any other
+// denial does: an answer may have been on its way.
+func (s *Session) closeAsks(r *reply) {
+	const why = "the reply is over"
+	for _, q := range slices.SortedFunc(maps.Values(s.asks), func(a, b *question) int { return a.call.number - b.call.number }) {
+		q.withdraw()
+		delete(s.asks, q.asked.Request)
+		s.tellOf(q.call, gate.Answer{Reason: why, By: event.ByNobody}.Event(q.asked))
+		if r.halted == nil && r.said.outcome == event.Done {
+			q.call.denied = why
+			s.deny(why)
+		}
+	}
 }
 
 // verdict is what we believe of a reply.
@@ -257,6 +279,7 @@ func (s *Session) verdict(r *reply) outcome.Verdict {
 
 // exited takes the end of the process.
 func (s *Session) exited(how string, good bool) {
+	how = first(s.link.fault(), how)
 	s.tongue.end()
 	s.link.kill() // what it left behind
 	s.link.close()
@@ -320,7 +343,7 @@ func (s *Session) leave() {
 				go s.link.kill()
 			}
 		case <-limit:
-			go s.link.kill()
+			go s.link.end()
 		}
 	}
 }

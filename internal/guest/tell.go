@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/outcome"
@@ -26,6 +27,9 @@ type call struct {
 // hear takes a word of the process.
 func (s *Session) hear(w word) {
 	s.of = 0
+	if s.greeting != nil {
+		s.greeting = time.After(s.cfg.Greeting)
+	}
 	switch {
 	case w.exit != nil:
 		s.exited(w.exit.String(), w.exit.Err == nil && w.exit.Signal == "" && w.exit.Code == 0)
@@ -74,7 +78,16 @@ func (s *Session) keep(w word) {
 
 // noise keeps what the guest says beside the protocol.
 func (s *Session) noise(line []byte, from string) {
-	if text := oneLine(line); text != "" {
+	text := oneLine(line)
+	if from == "stdout" && text != "" {
+		if s.strays > noiseSize {
+			return
+		}
+		if s.strays += len(text) + 1; s.strays > noiseSize {
+			text = "it says too much on stdout that is no message: the rest is left out"
+		}
+	}
+	if text != "" {
 		s.put(event.Event{Body: event.Diag{Text: text, Source: s.guest.name + " " + from}})
 	}
 }

@@ -16,6 +16,9 @@ func ACP() {
 	for m := a.hear(); m != nil; m = a.hear() {
 		switch text(m, "method") {
 		case "initialize":
+			if os.Getenv("MUTE") != "" {
+				continue
+			}
 			a.raw("booting…\n") // before anything else, on stdout
 			a.reply(m, obj{"protocolVersion": 1, "agentCapabilities": obj{"loadSession": os.Getenv("NOLOAD") == ""}})
 		case "session/new":
@@ -225,6 +228,8 @@ func (a *acpPlayer) play(prompt string) {
 		time.Sleep(time.Hour)
 	case "replay": // a recorded conversation: what the agent said, after each line of the client's
 		a.replay(rest)
+	default:
+		a.hostile(part)
 	}
 }
 
