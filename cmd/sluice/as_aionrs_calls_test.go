@@ -68,6 +68,28 @@ var aionrsCalls = map[string]func(*testing.T){
 		}
 		a.close(0)
 	},
+	"approve always, in a sub-agent with rules of its own": func(t *testing.T) {
+		a := newTalk(t, `
+conversations:
+- when: {prompt: ^Child}
+  steps: [{call: {id: c1, tool: Bash, input: {command: "echo child"}}}, {text: The child is done.}]
+steps:
+- call: {id: t1, tool: Spawn, input: {description: a child, prompt: Child A., agent: helper}}
+- call: {id: t2, tool: Spawn, input: {description: another, prompt: Child B., agent: helper}}
+- call: {id: t3, tool: Bash, input: {command: "echo top"}}
+- text: All done.`)
+		a.write("work/.sluice/agents/helper.md", "---\nname: helper\ndescription: helps\ndeny: [\"bash(rm *)\"]\n---\nHelp.\n")
+		a.configure("allow = [\"task\"]\n")
+		a.open().message("m1", "go")
+		q := a.until("tool_request")
+		a.wants(q, "tool.name", "Bash")
+		a.approve(q["call_id"].(string), "always")
+		a.until("stream_end")
+		if got := of(a.told, "tool_request"); len(got) != 1 { // it was for the session
+			t.Errorf("%d requests: %s", len(got), a.types())
+		}
+		a.close(0)
+	},
 	"deny": func(t *testing.T) {
 		a := newTalk(t, `steps: [{call: {id: t1, tool: Write, input: {file_path: a, content: a}}}, {text: Then not.}, {call: {id: t2, tool: Bash, input: {command: "true"}}}, {text: Well.}]`).open()
 		a.message("m1", "go")

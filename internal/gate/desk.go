@@ -228,17 +228,25 @@ func (g *Gate) drop(q *Question) {
 	close(q.done)
 }
 
-// remember keeps what an answer for good allows from now on. g.mu is held.
+// remember keeps what an answer for good allows from now on: for the session, so the topmost gate keeps it. g.mu is held.
 func (g *Gate) remember(q *Question) {
+	top := g
+	for top.above != nil {
+		top = top.above
+	}
+	if top != g {
+		top.mu.Lock()
+		defer top.mu.Unlock()
+	}
 	for _, a := range q.decision.Asked {
 		w := allowance{class: q.class, rule: q.decision.Rule}
 		if q.class == "" || a.Permission == Outside {
 			w = allowance{permission: a.Permission, rule: q.decision.Rule}
 		}
-		g.always = append(g.always, w)
+		top.always = append(top.always, w)
 	}
 	if q.class != "" {
-		g.always = append(g.always, allowance{class: q.class})
+		top.always = append(top.always, allowance{class: q.class})
 	}
 }
 

@@ -41,6 +41,20 @@ func TestStricter(t *testing.T) {
 	if err := top.Answer("q2", Answer{Allow: true}); !errors.Is(err, ErrUnknown) {
 		t.Error(err)
 	}
+	q = grandchild.Ask(event.GateAsked{Request: "q3"}, []Access{{Permission: "read", Target: "x", Class: event.ClassInfo}}, event.ClassInfo)
+	if err := top.Answer("q3", Answer{Allow: true, Scope: ScopeAlways, By: event.ByClient}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := q.Wait(context.Background()); err != nil || !a.Allow {
+		t.Errorf("%v, %v", a, err)
+	}
+	again := child.Stricter([]event.Rule{{Action: Ask, Permission: "read"}})
+	if got := may(again, "read"); got != Allow {
+		t.Errorf("allowed for the session, a later sub-agent's is %s", got)
+	}
+	if a, b := may(top, "edit"), may(child, "edit"); a != Allow || b != Deny {
+		t.Errorf("of the same class: %s above, %s where a rule denies it", a, b)
+	}
 	if err := top.SetMode(ModeYolo); err != nil || may(grandchild, "read") != Allow || may(grandchild, "edit") != Deny {
 		t.Error("the mode of the one above does not hold, or holds too much")
 	}
