@@ -78,6 +78,7 @@ func (r *runner) conduct(ctx context.Context) outcome.Verdict {
 		Source: r.line.src, Open: p.open, Session: newSession, Inbox: r.helm.feed(open), RunID: r.runID, Dir: r.workspace,
 		Retries: r.repeat.most, Wait: r.repeat.pause,
 	})
+	shut()
 	r.helm.dismiss()
 	r.plan.mu.Lock()
 	r.plan.label = result.Label
@@ -217,39 +218,29 @@ func (p *phases) recall(job loop.Job, tell func(event.Event)) error {
 	return nil
 }
 
-// feed passes what others ask for on to whichever phase is at work, until ctx ends.
-func (h *helm) feed(ctx context.Context) <-chan event.Command {
-	out, stops := make(chan event.Command), make(chan struct{}, 1)
-	h.mu.Lock()
-	h.park = 0 // it is over when its phases are, and not when one of them is
-	h.stop = func(error) {
-		select {
-		case stops <- struct{}{}:
-		default:
+// feed brings what others ask for to whichever phase is at work, until ctx ends. Nobody is told that it is accepted before a phase
+// has it: the last one may be about to end.
+func (h *helm) feed(ctx context.Context) <-chan []event.Command {
+	out := make(chan []event.Command)
+	hand := func(list []event.Command) error {
+		if ctx.Err() != nil {
+			return errOver
 		}
-	}
-	h.mu.Unlock()
-	pass := func(c event.Command) {
 		select {
-		case out <- c:
+		case out <- list:
+			return nil
 		case <-ctx.Done():
+			return errOver
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.park, h.hand = 0, hand // it is over when its phases are, and not when one of them is
+	early := h.queue
+	h.queue = nil
 	go func() {
-		for ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-stops:
-				pass(event.Stop{})
-			case <-h.bell:
-				h.mu.Lock()
-				queue := h.queue
-				h.queue = nil
-				h.mu.Unlock()
-				for _, m := range queue {
-					pass(m)
-				}
-			}
+		for _, m := range early {
+			_ = hand([]event.Command{m}) // it fails if nothing was begun
 		}
 	}()
 	return out

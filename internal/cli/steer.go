@@ -103,8 +103,9 @@ type helm struct {
 	held   []event.Custom // until the stream has begun
 	open   bool           // it has
 	queue  []event.Message
-	full   bool                    // nothing is taken any more
-	stop   context.CancelCauseFunc // of the reply that goes on
+	full   bool                        // nothing is taken any more
+	stop   context.CancelCauseFunc     // of the reply that goes on
+	hand   func([]event.Command) error // gives it to the phase that is at work, or says that there will be none; nil: there are no phases
 	exit   *int
 	reason string // of its end
 }
@@ -273,9 +274,15 @@ func (h *helm) Send(c event.Command) error {
 		if h.full {
 			return errOver
 		}
+		if h.hand != nil {
+			return h.give(c)
+		}
 		h.queue = append(h.queue, c)
 		h.ring()
 	case event.Stop:
+		if h.hand != nil {
+			return h.give(c)
+		}
 		if h.stop != nil {
 			h.stop(outcome.Stopped)
 		}
@@ -292,6 +299,9 @@ func (h *helm) Interrupt(m event.Message, keep bool) error {
 	if h.full {
 		return errOver
 	}
+	if h.hand != nil {
+		return h.give(event.Stop{}, m)
+	}
 	if !keep {
 		h.queue = nil
 	}
@@ -301,6 +311,14 @@ func (h *helm) Interrupt(m event.Message, keep bool) error {
 	}
 	h.ring()
 	return nil
+}
+
+// give hands something to a phase. h.mu is held, but not while that is waited for.
+func (h *helm) give(list ...event.Command) error {
+	hand := h.hand
+	h.mu.Unlock()
+	defer h.mu.Lock()
+	return hand(list)
 }
 
 func (h *helm) ring() {

@@ -80,7 +80,7 @@ func retryable(v outcome.Verdict) bool {
 	return v.Class != "auth" && v.Class != "config" && v.Class != "overflow"
 }
 
-// pause waits before a retry. It says whether there is to be one.
+// pause waits before a retry, and keeps what comes meanwhile for it. It says whether there is to be one.
 func (r *run) pause(ctx context.Context, n int) bool {
 	wait := 30 * time.Second
 	if n < 5 {
@@ -91,11 +91,18 @@ func (r *run) pause(ctx context.Context, n int) bool {
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+	for inbox := r.Inbox; ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-t.C:
+			return true
+		case c, ok := <-inbox:
+			if !ok {
+				inbox = nil
+			}
+			r.early = append(r.early, c...)
+		}
 	}
 }
 
@@ -129,7 +136,10 @@ func (r *run) attempt(ctx context.Context, job Job, text string) (outcome.Verdic
 	h := newEar()
 	defer r.Source.Watch(h.hear)()
 	defer r.Source.Heed(h.answered)()
-	a := &attempt{run: r, job: job, ear: h, queue: []event.Command{event.Message{Text: text, Source: "phase"}}, asked: 1}
+	a := &attempt{run: r, job: job, ear: h}
+	a.add(event.Message{Text: text, Source: "phase"})
+	a.add(r.early...)
+	r.early = nil
 	v := a.serve(ctx, w)
 	said, _, _ := h.heard()
 	if missing := r.missing(job.Phase.Requires); v.Outcome == event.Done && len(missing) > 0 && said.marker.Word != "abort" {
@@ -184,10 +194,7 @@ func (a *attempt) serve(ctx context.Context, w Worker) outcome.Verdict {
 				outside = nil
 				continue
 			}
-			if _, message := c.(event.Message); message {
-				a.asked++
-			}
-			a.queue = append(a.queue, c)
+			a.add(c...)
 		case <-a.ear.ended:
 			said, replies, well := a.ear.heard()
 			if replies < a.asked {
@@ -218,9 +225,18 @@ func (a *attempt) nudge() bool {
 		text = "These files are still missing or empty: " + strings.Join(missing, ", ") + ". Write them, then say that you are done."
 	}
 	a.nudges++
-	a.asked++
-	a.queue = append(a.queue, event.Message{Text: text, Source: "phase"})
+	a.add(event.Message{Text: text, Source: "phase"})
 	return true
+}
+
+// add puts something before the worker.
+func (a *attempt) add(list ...event.Command) {
+	for _, c := range list {
+		if _, message := c.(event.Message); message {
+			a.asked++
+		}
+		a.queue = append(a.queue, c)
+	}
 }
 
 // missing are the required files that are not there, or empty.

@@ -218,7 +218,7 @@ func TestRequiredFiles(t *testing.T) {
 // What comes from outside reaches the phase that is running; it is over when every message is answered.
 func TestInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inbox := make(chan event.Command)
+		inbox := make(chan []event.Command)
 		slow := func(ctx context.Context, say func(event.Body)) outcome.Verdict {
 			time.Sleep(time.Minute)
 			return says("first")(ctx, say)
@@ -226,11 +226,29 @@ func TestInbox(t *testing.T) {
 		s := &stage{t: t, inbox: inbox, acts: []act{slow, says("second"), says("[exit]")}}
 		go func() {
 			time.Sleep(time.Second)
-			inbox <- event.Message{Text: "and this"}
+			inbox <- []event.Command{event.Message{Text: "and this"}}
 			close(inbox)
 		}()
 		r := s.run(t.Context(), simple)
 		if diff := cmp.Diff([]string{"x", "and this", "x"}, s.prompts); diff != "" || r.Iterations != 2 {
+			t.Error(r, diff)
+		}
+		s.clean(r.Verdict)
+	})
+}
+
+// What comes while a phase waits to be tried again is for that attempt.
+func TestInboxBetweenAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inbox := make(chan []event.Command)
+		s := &stage{t: t, inbox: inbox, acts: []act{fails(overloaded), says("second"), says("[exit]")}, retries: 1}
+		go func() {
+			time.Sleep(time.Second) // of two
+			inbox <- []event.Command{event.Message{Text: "and this"}}
+			close(inbox)
+		}()
+		r := s.run(t.Context(), simple)
+		if diff := cmp.Diff([]string{"x", "x", "and this"}, s.prompts); diff != "" || r.Reason != Exit || r.Iterations != 1 {
 			t.Error(r, diff)
 		}
 		s.clean(r.Verdict)

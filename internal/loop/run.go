@@ -44,7 +44,7 @@ type Options struct {
 	// is one of usage: it is not tried again.
 	Open    func(context.Context, Job) (Worker, error)
 	Session func() string           // names a phase's session
-	Inbox   <-chan event.Command    // from outside, for whichever phase is running; nil: nobody is there
+	Inbox   <-chan []event.Command  // from outside, for whichever phase is running, what belongs together at once; nil: nobody is there
 	RunID   string                  // for prompts to speak of
 	Dir     string                  // that is worked in
 	Retries int                     // of a phase that does not say
@@ -76,11 +76,12 @@ type run struct {
 	cfg Config
 
 	iterations int
-	last       string     // what the phase before said last
-	session    string     // of the phase before in this list; empty: there is none
-	spans      []span     // of that session
-	git        bool       // some prompt wants to know what changed
-	tree       *git.State // as it was when the phase before began
+	last       string          // what the phase before said last
+	session    string          // of the phase before in this list; empty: there is none
+	spans      []span          // of that session
+	git        bool            // some prompt wants to know what changed
+	tree       *git.State      // as it was when the phase before began
+	early      []event.Command // for the next attempt: it came while that was waited for
 	sum        outcome.Verdict
 }
 

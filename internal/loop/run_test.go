@@ -69,7 +69,7 @@ type stage struct {
 	acts    []act
 	openErr []error
 	dir     string
-	inbox   chan event.Command
+	inbox   chan []event.Command
 	retries int
 	prompts []string
 	jobs    []Job
