@@ -54,13 +54,36 @@ func (f exportFlags) export(ctx context.Context, s IO, name string) error {
 	if sameFile(f.out, path) {
 		return hinted{errors.New("--output would overwrite the journal"), "choose another file"}
 	}
-	// Whoever reads an export should be chosen by the one who made it.
-	file, err := os.OpenFile(f.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return f.toFile(ctx, s, path)
+}
+
+// toFile writes a file that is for the user only: whoever reads an export should be chosen by the one who made it. What stood
+// there before stays until all is written.
+func (f exportFlags) toFile(ctx context.Context, s IO, path string) error {
+	at := f.out
+	if real, err := filepath.EvalSymlinks(at); err == nil {
+		at = real
+	}
+	if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() { // a pipe, say
+		file, err := os.OpenFile(at, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		s.Out = file
+		return either(f.write(ctx, s, path), file.Close())
+	}
+	file, err := os.CreateTemp(filepath.Dir(at), ".export-*") // 0600
 	if err != nil {
 		return err
 	}
 	s.Out = file
-	return either(f.write(ctx, s, path), file.Close())
+	if err = either(f.write(ctx, s, path), file.Close()); err == nil {
+		err = os.Rename(file.Name(), at)
+	}
+	if err != nil {
+		os.Remove(file.Name())
+	}
+	return err
 }
 
 func (f exportFlags) write(ctx context.Context, s IO, path string) error {
