@@ -84,6 +84,43 @@ var claudeACP = agent{
 	name: "claude-acp", set: "claude-acp", setup: claudeSetup, shell: claudeShell, write: claudeWrite, read: claudeRead,
 }
 
+func codexShell(command string) call {
+	return call{"exec_command", map[string]any{"cmd": command}}
+}
+
+// It has no tool for files: it writes by a patch, which is given to its shell, and reads as a shell does.
+var codex = agent{
+	name: "codex", set: "codex",
+	setup: func(w *world) {
+		home := filepath.Join(w.home, ".codex") // not in the temporary folder, where it does not want to be
+		w.set("CODEX_HOME="+home, "MOCK_KEY=dummy")
+		write(w.t, filepath.Join(home, "config.toml"), strings.ReplaceAll(`model = "gpt-5-codex"
+model_provider = "mock"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.mock]
+name = "mock"
+base_url = "BASE/v1"
+wire_api = "responses"
+env_key = "MOCK_KEY"
+`, "BASE", w.base))
+	},
+	shell: codexShell,
+	write: func(file, text string) call {
+		lines := strings.ReplaceAll("+"+strings.TrimSuffix(text, "\n"), "\n", "\n+")
+		return codexShell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + file + "\n" + lines + "\n*** End Patch\nEOF")
+	},
+	read: func(file string) call { return codexShell("cat " + file) },
+	direct: func(prompt string, everything bool) []string {
+		args := []string{"codex", "exec", "--json", "--skip-git-repo-check"}
+		if everything {
+			return append(args, "--dangerously-bypass-approvals-and-sandbox", prompt)
+		}
+		return append(args, "-s", "read-only", prompt) // else it may write in the project
+	},
+}
+
 var opencode = agent{
 	name: "opencode", set: "opencode",
 	setup: func(w *world) {

@@ -416,6 +416,7 @@ func through(t *testing.T, a agent, sets ...string) {
 
 func TestClaude(t *testing.T)    { through(t, claude) }
 func TestClaudeTUI(t *testing.T) { through(t, claudeTUI) }
+func TestCodex(t *testing.T)     { through(t, codex) }
 func TestClaudeACP(t *testing.T) { through(t, claudeACP) }
 func TestOpencode(t *testing.T)  { through(t, opencode) }
 func TestGemini(t *testing.T)    { through(t, gemini) }

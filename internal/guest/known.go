@@ -30,6 +30,7 @@ var guests = []known{
 	{name: "claude", backend: "claude-stream", dialect: "claude", command: claudeCommand, speak: newClaude, leaves: true},
 	{name: "claude-tui", backend: "claude", dialect: "claude-transcript", command: tuiCommand, speak: newTUI, terminal: true},
 	{name: "claude-channel", backend: "claude-channel", dialect: "claude-transcript", command: channelCommand, speak: newChannel, terminal: true, channel: true},
+	{name: "codex", backend: "codex", dialect: "codex-app-server", command: codexCommand, speak: newCodex, leaves: true},
 	acpGuest("claude-acp", "claude-agent-acp"),
 	acpGuest("opencode", "opencode", "acp"),
 	{name: "gemini", backend: "gemini", dialect: "acp", speak: newACP, command: func(c Config, _ string) []string {
@@ -147,7 +148,7 @@ func words(line string) (list []string, err error) {
 }
 
 // markers are what agents leave in the environment of their children. An agent that finds them believes that it is in another.
-var markers = []string{"CLAUDECODE", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "OPENCODE_CLIENT"}
+var markers = []string{"CLAUDECODE", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "OPENCODE_CLIENT", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID"}
 
 // settings are variables that begin like claude's markers and are the user's own.
 var settings = []string{

@@ -26,7 +26,7 @@ import (
 // the first word of the prompt.
 const playVar = "GUEST_TEST_PLAY"
 
-var plays = map[string]func(){"claude": standin.Stream, "acp": standin.ACP, "tui": standin.Terminal, "sidecar": playSidecar}
+var plays = map[string]func(){"claude": standin.Stream, "acp": standin.ACP, "codex": standin.Codex, "tui": standin.Terminal, "sidecar": playSidecar}
 
 // playSidecar is the program that claude starts.
 func playSidecar() {
@@ -103,8 +103,8 @@ func invite(t *testing.T, cfg Config, rules []event.Rule, who ...gate.Answerer) 
 
 func role(agent string) string {
 	switch agent {
-	case "claude":
-		return "claude"
+	case "claude", "codex":
+		return agent
 	case "claude-tui", "claude-channel":
 		return "tui"
 	}
@@ -121,12 +121,14 @@ func standIn(t *testing.T, agent string) string {
 	name := "standin"
 	if strings.HasPrefix(agent, "claude") {
 		name = "claude"
+	} else if agent == "codex" {
+		name = agent
 	}
 	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if strings.HasPrefix(agent, "claude") {
+	if name != "standin" {
 		return agent
 	}
 	return "acp:" + filepath.Join(dir, name)
