@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -303,6 +304,11 @@ var checkFaults = []fault{
 	},
 	{
 		name: "no change, and one was expected", flags: []string{"--expect-change"},
+		before: func(r *run) {
+			if out, err := exec.Command("git", "init", "-q", r.path("work")).CombinedOutput(); err != nil {
+				r.Fatalf("%v: %s", err, out)
+			}
+		},
 		exit: 7, outcome: event.Unverified, reason: "nothing changed",
 	},
 }

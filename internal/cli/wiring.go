@@ -104,7 +104,9 @@ func (r *runner) serve(ctx context.Context, args []string, session worker) outco
 	}
 	r.past(session.Recall)
 	if r.checks.expectChange {
-		r.tree.before(ctx, r.workspace)
+		if r.tree.before(ctx, r.workspace); r.tree.state == nil && ctx.Err() == nil {
+			return outcome.Verdict{Outcome: event.Unverified, Reason: "a change is expected, and nobody could see one: " + r.workspace + " is in no git work tree, or there is no git"}
+		}
 	}
 	r.helm.enter()
 	var v outcome.Verdict
