@@ -350,6 +350,11 @@ func TestACPLoads(t *testing.T) {
 	if err := e.try("session/load", map[string]any{"sessionId": "nobody", "cwd": r.path("work")}, nil); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("a session that is not there: %v", err)
 	}
+	for _, name := range []string{"", "latest"} { // the client would not know which one it got
+		if err := e.try("session/load", map[string]any{"sessionId": name, "cwd": r.path("work")}, nil); err == nil || !strings.Contains(err.Error(), "names no session") {
+			t.Errorf("session %q was loaded: %v", name, err)
+		}
+	}
 	e.quit(0)
 }
 

@@ -165,6 +165,10 @@ func (s *acpServer) begin(q *rpc.Request) {
 	o.deniedOK = true // the client said no himself
 	if q.Method == "session/load" {
 		o.resume = p.Session
+		if p.Session == "" || p.Session == "latest" { // words of ours: the client would not know which one it was
+			_ = q.Fail(rpc.Errorf(rpc.CodeParams, "sessionId %q names no session that was opened here", p.Session))
+			return
+		}
 		if s.session(p.Session) != nil {
 			_ = q.Fail(rpc.Errorf(rpc.CodeParams, "session %s is open", p.Session))
 			return

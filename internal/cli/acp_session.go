@@ -236,11 +236,12 @@ func (s *acpServer) prompt(q *rpc.Request) {
 		return
 	}
 	a.mu.Lock()
-	if a.waiting != nil {
+	open := a.waiting != nil
+	if open {
 		a.waiting[m.ID] = q
 	}
 	a.mu.Unlock()
-	if !a.send(m) {
+	if !open || !a.send(m) {
 		_ = q.Fail(rpc.Errorf(acpFailed, "the session is over"))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/control"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/journal"
 )
 
@@ -200,4 +201,13 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestDeniedWithoutAWord: whoever says no over a socket need not say why, and then the run's end says that much.
+func TestDeniedWithoutAWord(t *testing.T) {
+	for n, want := range map[int]string{1: "one of its calls was denied: the answer was no", 2: "2 of its calls were denied, the first one: the answer was no"} {
+		if v := new(runner).denied(outcome.Verdict{Outcome: event.Done, Denials: n}); v.Outcome != event.Denied || v.Reason != want {
+			t.Errorf("%d: %+v", n, v)
+		}
+	}
 }

@@ -324,13 +324,14 @@ func (r *runner) end(v outcome.Verdict) event.RunEnd {
 func (r *runner) denied(v outcome.Verdict) outcome.Verdict {
 	if n := v.Denials - r.forgiven; v.Outcome == event.Done && n > 0 && !r.deniedOK {
 		v.Outcome = event.Denied
+		why := first(v.Denied, "the answer was no")
 		switch {
 		case r.forgiven > 0:
 			v.Reason = fmt.Sprintf("calls of its last reply were denied: %d", n)
 		case n > 1:
-			v.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", n, v.Denied)
+			v.Reason = fmt.Sprintf("%d of its calls were denied, the first one: %s", n, why)
 		default:
-			v.Reason = "one of its calls was denied: " + v.Denied
+			v.Reason = "one of its calls was denied: " + why
 		}
 	}
 	return v

@@ -40,7 +40,7 @@ func (g *guest) feed(r *served, want Subscribe, d *dialect.Dialect, begin <-chan
 	f := &feed{g: g, run: r, dialect: d, limit: want.Limit, done: make(chan struct{}), move: make(chan struct{})}
 	switch {
 	case want.AfterSeq != nil:
-		f.from = *want.AfterSeq + 1
+		f.from = max(*want.AfterSeq+1, *want.AfterSeq) // after the last number that there is comes nothing
 	case want.Replay:
 		f.from = 1
 	default:

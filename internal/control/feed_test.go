@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -302,6 +303,9 @@ func TestWhatASubscriberWants(t *testing.T) {
 		cl.Close()
 	}
 	c := connect(t, s, nil)
+	if h := must(c.History(within(t), Subscribe{AfterSeq: new(uint64(1000))})); h.Events == nil || len(h.Events) > 0 {
+		t.Errorf("after the end there is %q, want an empty list", h.Events)
+	}
 	h := must(c.History(within(t), Subscribe{Format: "native", Limit: 4}))
 	if len(h.Events) != 4 || h.More || h.LatestSeq != p.src.Last() || !strings.Contains(string(h.Events[3]), fmt.Sprintf(`"seq":%d,`, h.LatestSeq)) {
 		t.Errorf("%+v", h)
@@ -315,6 +319,33 @@ func TestWhatASubscriberWants(t *testing.T) {
 	}
 	if len(all) != int(p.src.Last()) {
 		t.Errorf("%d by pages, want %d", len(all), p.src.Last())
+	}
+}
+
+// TestSubscribeBeyondTheEnd: what was there before a number that has not come is not told, however large the number is.
+func TestSubscribeBeyondTheEnd(t *testing.T) {
+	p := newPlay(t, "r1")
+	p.story(5)
+	s := serve(t, ServerOptions{}, p)
+	for _, after := range []uint64{1000, math.MaxUint64} {
+		seen := make(chan Event, 1000)
+		c := connect(t, s, func(e Event) { seen <- e })
+		if _, err := c.Subscribe(within(t), Subscribe{AfterSeq: &after}); err != nil {
+			t.Fatal(err)
+		}
+		p.emit(event.Notice{Text: "now"})
+		if _, err := c.Subscribe(within(t), Subscribe{Format: "native", Replay: true}); err != nil {
+			t.Fatal(err)
+		}
+		for e := range seen { // the second subscription comes to its end when the first has had its time
+			if e.Line == nil {
+				t.Fatalf("after %d: %d was told", after, e.Seq)
+			}
+			if e.Seq == p.src.Last() {
+				break
+			}
+		}
+		c.Close()
 	}
 }
 

@@ -150,7 +150,7 @@ func (r *served) history(p Subscribe, d *dialect.Dialect, limit int) (History, e
 			groups = groups[1:]
 		}
 	}
-	h.Events = slices.Concat(append(groups, h.Events)...)
+	h.Events = append(h.Events, slices.Concat(groups...)...) // none is an empty list
 	return h, nil
 }
 

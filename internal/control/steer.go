@@ -173,8 +173,8 @@ func (g *guest) asked(p Answer) (*served, Permission, error) {
 
 func (g *guest) emit(r *rpc.Request) (any, error) {
 	var p struct {
-		target
-		Event json.RawMessage `json:"event"`
+		RuntimeID string          `json:"runtime_id"`
+		Event     json.RawMessage `json:"event"`
 	}
 	if err := r.Decode(&p); err != nil {
 		return nil, err

@@ -277,10 +277,19 @@ func (r *Request) Decode(v any) error {
 	if len(r.Params) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(r.Params, v); err != nil {
+	err := json.Unmarshal(r.Params, v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &wrong):
 		return Errorf(CodeParams, "the parameters of %s: %v", r.Method, err)
+	case wrong.Field == "":
+		return Errorf(CodeParams, "the parameters of %s are an object, and not %s", r.Method, wrong.Value)
 	}
-	return nil
+	e := Errorf(CodeParams, "the parameters of %s: %s cannot be %s", r.Method, wrong.Field, wrong.Value)
+	e.Data = raw(map[string]string{"required": wrong.Field})
+	return e
 }
 
 // Reply answers with a result. Who wants no answer gets none.
