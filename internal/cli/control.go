@@ -61,7 +61,7 @@ func (t *target) find(ctx context.Context, io IO) (socket, run string, err error
 	case err != nil:
 		return "", "", err
 	case len(live) == 0:
-		return "", "", hinted{errors.New("no run with a control socket is going on"), "name one with --socket"}
+		return "", "", hinted{errors.New("no run with a control socket is going on"), "sluice run --control begins one; --socket names one that is elsewhere"}
 	case len(live) > 1:
 		var names []string
 		for _, f := range live {

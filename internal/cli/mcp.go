@@ -41,6 +41,7 @@ With --json it lists the names of the tools as well, which is what rules are wri
 			}
 			if len(l.MCP) == 0 {
 				fmt.Fprintln(io.Err, "sluice: no MCP server is configured")
+				fmt.Fprintln(io.Err, "sluice: hint: name one under [mcp.NAME] in the file that sluice config path prints")
 				if asJSON {
 					_, err = fmt.Fprintln(io.Out, "[]")
 				}
