@@ -286,8 +286,7 @@ func (m *mortal) checkShown() {
 	}
 }
 
-// awaitNobody waits until nothing runs any more that the run started itself. What its commands started is not killed by the
-// kill; here it ends soon by itself.
+// awaitNobody waits until nothing runs any more that the run started itself.
 func (m *mortal) awaitNobody() {
 	files, err := os.ReadDir(m.path("strays"))
 	if err != nil {

@@ -69,7 +69,7 @@ func postGuard() {
 	}
 }
 
-// startGuard starts the guard. A program that cannot have one works as well.
+// startGuard starts the guard. A program that cannot have one works as well, and tries again with its next process.
 func startGuard() {
 	house.Lock()
 	defer house.Unlock()
@@ -94,7 +94,6 @@ func startGuard() {
 	}
 	if err := guard.cmd.Start(); err != nil {
 		ours.Close()
-		guard.wanted = false
 		return
 	}
 	guard.line, guard.told = ours, "\n"
