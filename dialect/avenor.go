@@ -50,6 +50,7 @@ type avenorEncoder struct {
 	session    string // of the top agent
 	backend    string // as the last session.start said
 	bare       bool   // loops and phases have no session: those of a run of phases are theirs
+	home       string // the session of such a run itself, in which nobody speaks
 
 	block  avenorBlock
 	void   map[string]bool // ids of blocks that were cut, in this turn
@@ -170,7 +171,10 @@ func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
 	}
 	switch b := e.Body.(type) {
 	case event.RunStarted:
-		a.run, a.label, a.bare = b.Run, b.Label, b.Phases
+		a.run, a.label, a.bare, a.home = b.Run, b.Label, b.Phases, ""
+		if b.Phases {
+			a.home = e.Session
+		}
 		if !b.Inferred && e.Session != "" && !b.Phases {
 			dst = a.start(dst, e, b.Backend, b.Cwd, b.DangerouslyLoad)
 		}
@@ -343,7 +347,16 @@ func (a *avenorEncoder) custom(dst []byte, e event.Event, b event.Custom) []byte
 	if a.late(e) {
 		return dst
 	}
-	return a.line(dst, e.Header, customName(b.Name), flat(b.Fields))
+	return a.line(dst, a.place(e), customName(b.Name), flat(b.Fields))
+}
+
+// place is the header of an event that may be of a run of phases, and of none of its sessions.
+func (a *avenorEncoder) place(e event.Event) event.Header {
+	if a.home != "" && e.Session == a.home {
+		a.opt.lose(e, "session", Dropped, "the sessions of a run of phases are theirs")
+		e.Session = ""
+	}
+	return e.Header
 }
 
 func (a *avenorEncoder) start(dst []byte, e event.Event, backend, dir string, load *bool) []byte {

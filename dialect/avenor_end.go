@@ -198,7 +198,7 @@ func (a *avenorEncoder) fault(dst []byte, e event.Event, b event.Error) []byte {
 	if a.late(e) {
 		return dst
 	}
-	a.over = false
+	a.over, e.Header = false, a.place(e)
 	if e.Top() && b.Class != "mcp" { // a server that is lost is no reason for a run to fail
 		note(a.erred, e.Session, true)
 	}

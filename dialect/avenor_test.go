@@ -240,6 +240,17 @@ func TestASubAgentsErrorIsNotItsParents(t *testing.T) {
 	}
 }
 
+// What is of a run of phases itself is of none of its sessions, and not of one that nobody has heard of.
+func TestAvenorRunOfPhasesHasNoSession(t *testing.T) {
+	var list []event.Event
+	for _, b := range []event.Body{event.RunStarted{Phases: true}, event.LoopStarted{Loop: 1, MaxIterations: 1}, event.Custom{Name: "mine"}, event.Error{Message: "no"}} {
+		list = append(list, event.Event{Header: event.Header{Session: "s"}, Body: b}.Stamp())
+	}
+	if out := string(encodeAll(list, &avenor, Options{})); strings.Contains(out, "session_id") || !strings.Contains(out, `"mine"`) || !strings.Contains(out, "avenor.error") {
+		t.Error(out)
+	}
+}
+
 // The end of a reply that failed is held back: where its line was kept, it is not told again.
 func TestAvenorKeepsTheEndOfAFailedSessionOnce(t *testing.T) {
 	in := `{"event":"user.message_chunk","session_id":"s","content":{"text":"a"}}

@@ -63,7 +63,7 @@ func (a *avenorRun) looped(exit int, reason, sentinel string) *avenorRun {
 	if first, last := a.lines[0], a.lines[len(a.lines)-1]; first["event"] != "avenor.loop.start" || last["event"] != "avenor.loop.end" || last["exit_reason"] != reason {
 		a.Errorf("it goes from %v to %v, want avenor.loop.end with %s", first, last, reason)
 	}
-	run, open := a.lines[0]["run_id"], ""
+	run, open, over := a.lines[0]["run_id"], "", map[string]bool{}
 	for _, l := range a.lines {
 		if l["run_id"] != run || run == nil || l["ts"] == nil {
 			a.Errorf("it has another run, or no time: %v", l)
@@ -74,11 +74,14 @@ func (a *avenorRun) looped(exit int, reason, sentinel string) *avenorRun {
 			if id != "" || open != "" {
 				a.Errorf("%s in session %q, and %q is open", name, id, open)
 			}
-		case "session.start":
-			open = id
+		case "session.start", "user.message_chunk":
+			open, over[id] = id, false
 		case "session.end":
-			open = ""
+			open, over[id] = "", true
 		case "avenor.error":
+			if ended, known := over[id]; id != "" && (ended || !known) {
+				a.Errorf("%v is of a session that is over, or of none", l)
+			}
 		default:
 			if open != "" && id != open {
 				a.Errorf("%s is of %q, and %q is open", name, id, open)

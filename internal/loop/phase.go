@@ -144,7 +144,9 @@ func (r *run) attempt(ctx context.Context, job Job, text string) (outcome.Verdic
 	said, _, _ := h.heard()
 	if missing := r.missing(job.Phase.Requires); v.Outcome == event.Done && len(missing) > 0 && said.marker.Word != "abort" {
 		v.Outcome, v.Stop, v.Reason = event.Failed, "incomplete_output", "it did not write "+strings.Join(missing, ", ")
-		r.emit(job.Session, v.Problem("", job.Phase.Model))
+		why := v.Problem("", job.Phase.Model)
+		why.Source = "loop"
+		r.emit("", why) // the session has ended, and well
 	}
 	h.mu.Lock()
 	r.sum.Usage, r.sum.Cost = r.sum.Usage.Add(h.usage), r.sum.Cost.Add(h.cost)
