@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/agent"
 	"github.com/sluice-dev/sluice/internal/loop"
 	"github.com/sluice-dev/sluice/internal/outcome"
 	"github.com/sluice-dev/sluice/internal/provider"
+	"github.com/sluice-dev/sluice/internal/skill"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -74,6 +76,14 @@ func (r *runner) perform(ctx context.Context, args []string, t troupe, top *agen
 	}
 	if err != nil {
 		return misuse(err)
+	}
+	text, used, err := skill.Expand(task.Text, r.gear.skills)
+	if err != nil {
+		return misuse(hinted{err, r.help()})
+	}
+	if used != nil {
+		task.Text, task.Source = text, "skill"
+		r.line.src.Emit(event.Event{Body: event.SkillLoaded{Name: used.Name, Location: used.Location}})
 	}
 	task.ID = fmt.Sprintf("m%d", r.line.src.Last()+1)
 	r.helm.enter()
