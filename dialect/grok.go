@@ -264,13 +264,21 @@ func (g *grokEncoder) toolUse(dst []byte, c *grokCall) []byte {
 	l := grokLine{
 		Type:       "tool_use",
 		ToolCall:   &grokToolCall{ID: c.told, Name: first(c.called.Name, end.Name), Args: arguments(c.called.Input)},
-		ToolResult: &grokToolResult{ID: c.told, Success: done, Output: first(end.Output, end.Error)},
+		ToolResult: &grokToolResult{ID: c.told, Success: done, Output: grokOutput(end)},
 	}
 	if !end.Start.IsZero() && !end.End.Before(end.Start) {
 		s, f := end.Start.UnixMilli(), end.End.UnixMilli()
 		l.Timing = &grokTiming{s, f, f - s}
 	}
 	return g.line(dst, *c.end, l)
+}
+
+// grokOutput is what a call said, and behind it why it failed: there is no other field for that.
+func grokOutput(end event.ToolEnd) string {
+	if end.Output == "" || end.Error == "" || end.Error == end.Output {
+		return first(end.Output, end.Error)
+	}
+	return end.Output + "\n" + end.Error
 }
 
 // finish closes the open step, if there is one.
@@ -399,10 +407,10 @@ func grokCostDiffers(e event.Event) bool {
 
 func grokEnd(k event.Kind) []Loss {
 	return join(
-		lost(k, Approximated, "the error is told where there is no output", "error"),
-		[]Loss{{Kind: k, Field: "output", Fate: Approximated, Why: "the error is told where there is no output", when: func(e event.Event) bool {
+		lost(k, Approximated, "the error stands behind the output", "error"),
+		[]Loss{{Kind: k, Field: "output", Fate: Approximated, Why: "the error stands behind the output", when: func(e event.Event) bool {
 			end, _ := event.AsToolEnd(e.Body)
-			return end.Output == "" && end.Error != ""
+			return end.Error != ""
 		}}, {Kind: k, Field: "at", Fate: Approximated, Why: "calls are told in the order they were made"}},
 		lost(k, Approximated, "times are told in milliseconds, and only both", "start", "end"),
 		lost(k, Dropped, "only success, output and times are told", "exit", "type", "metadata", "truncated", "title", "update"),

@@ -260,6 +260,18 @@ steps:
 	}
 }
 
+// A command that failed says what it wrote, and then why it failed: its exit code, or that its time was over.
+func TestGrokFailedCallsSayWhy(t *testing.T) {
+	t.Parallel()
+	newGrok(t, `
+steps:
+- calls:
+  - {tool: bash, input: {command: "echo no such luck >&2; exit 7"}}
+  - {tool: bash, input: {command: "echo begun; sleep 60", timeout: 500}}
+  - {tool: bash, input: {command: exit 9}}
+- {text: Done.}`).play(0).has("bash false: no such luck\n\nexit status 7", "bash false: begun\n\ntimed out after 500ms", "bash false: exit status 9")
+}
+
 // A session is gone on with by its id or since it is the last one of the folder: same id, all that was said, steps from 1.
 func TestGrokSessions(t *testing.T) {
 	t.Parallel()
