@@ -61,6 +61,7 @@ type aictrlEncoder struct {
 	began      int64  // when
 	agents     map[string]string
 	numbers    map[string]int // the last sequenceNum by session
+	untold     int            // thoughts of this run that nobody wants to see
 	calls      map[aictrlKey]*aictrlCall
 	skills     []aictrlKnown
 	turn       turn
@@ -201,8 +202,12 @@ func (a *aictrlEncoder) top(dst []byte, e event.Event) []byte {
 	return dst
 }
 
-// start tells session_start. On resume counters go on; nothing else does.
+// start tells session_start. On resume counters go on; nothing else does. The run before may have told thoughts, with numbers that
+// are not to be used again.
 func (a *aictrlEncoder) start(dst []byte, e event.Event, b event.RunStarted) []byte {
+	if a.untold > 0 {
+		a.numbers[a.session] += a.untold
+	}
 	*a = aictrlEncoder{
 		opt: a.opt, clock: a.clock, numbers: a.numbers, started: true, run: b, session: e.Session,
 		agents: map[string]string{}, calls: map[aictrlKey]*aictrlCall{},
@@ -314,6 +319,7 @@ func (a *aictrlEncoder) flush(dst []byte) []byte {
 
 func (a *aictrlEncoder) thought(dst []byte, e event.Event, b event.Thought) []byte {
 	if a.opt.NoThoughts {
+		a.untold++
 		return dst
 	}
 	return a.block(dst, e, "reasoning", b.Text, b.Start, b.End)

@@ -135,6 +135,29 @@ func TestAictrlGoesOn(t *testing.T) {
 	}
 }
 
+// No number of a session is used twice, also if only some of its runs show what the model thinks.
+func TestAictrlNumbersGoOnWithoutThoughts(t *testing.T) {
+	t.Parallel()
+	a := newAictrl(t, `steps: [{thinking: Hm., text: One.}, {thinking: Hm., text: Two.}, {thinking: Hm., text: Three.}]`, "--thinking", "first")
+	a.set("SLUICE_THINKING", "low")
+	a.play(0)
+	last := a.one("text")["sequenceNum"].(float64)
+	if last != 2 {
+		t.Errorf("the first text is number %v", last)
+	}
+	for _, args := range [][]string{{"-c", "second"}, {"-c", "--thinking", "third"}} {
+		b := a.again(args...)
+		b.play(0)
+		for _, l := range b.lines {
+			if n, ok := l["sequenceNum"].(float64); ok && n <= last {
+				t.Errorf("%v: %v has number %v, and %v was told before", args, l["type"], n, last)
+			} else if ok {
+				last = n
+			}
+		}
+	}
+}
+
 // A folder in which nothing ran yet has no session to go on with: a new one begins, and that is told.
 func TestAictrlContinuesWithANewSession(t *testing.T) {
 	t.Parallel()
