@@ -30,7 +30,7 @@ var grokMask = &mask{
 		}
 		return f.exit
 	},
-	words: map[string]string{letPass: "Tool `bash` denied: command not in allowlist, and nobody is there to ask; to let it pass: allow = [\"bash(stray one)\""},
+	words: map[string]string{letPass: "Tool `bash` denied: command not in allowlist, since a rule asks about bash(stray one)"},
 	cannot: map[string]string{
 		"--agent":                    "it has no profiles",
 		"a session is there already": "it names new sessions itself",
@@ -59,7 +59,7 @@ var aictrlMask = &mask{
 		r.configured(w)
 		return w.last(args)
 	},
-	words: map[string]string{letPass: "to let it pass, put this last in AICTRL_PERMISSION: {\"bash\":{\"stray one\":\"allow\""},
+	words: map[string]string{letPass: "to let it pass, take the rule that asks away"},
 	cannot: map[string]string{
 		"--max-tool-rounds":                       "it counts no rounds",
 		"a session is there already":              "it names new sessions itself",

@@ -212,8 +212,21 @@ func glob(pattern, s []rune) bool {
 	return p == len(pattern)
 }
 
-// aictrlNobody rejects what is asked, and says what would let it pass.
+// aictrlNobody rejects what is asked, and says what would let it pass. Where none of aictrl's own rules asks, it is one of the
+// configuration or of a profile, which they do not overrule.
 var aictrlNobody = gate.AnswererFunc(func(q event.GateAsked, answer func(gate.Answer) error) {
+	why := "nobody is there to allow it; to let it pass, "
+	rules, _ := aictrlRules(os.Getenv("AICTRL_PERMISSION")) // which were read before
+	if slices.ContainsFunc(rules, func(r event.Rule) bool { return r.Action == gate.Ask }) {
+		why += "put this last in AICTRL_PERMISSION: " + aictrlAllow(q)
+	} else {
+		why += askedByConfig
+	}
+	_ = answer(gate.Answer{By: event.ByNobody, Reason: why}) // late: somebody was there after all
+})
+
+// aictrlAllow are the rules that would allow what is asked.
+func aictrlAllow(q event.GateAsked) string {
 	rule := wire.AppendString([]byte("{"), q.Permission)
 	rule = append(rule, ":{"...)
 	for i, p := range q.Patterns {
@@ -222,7 +235,5 @@ var aictrlNobody = gate.AnswererFunc(func(q event.GateAsked, answer func(gate.An
 		}
 		rule = append(wire.AppendString(rule, p), `:"allow"`...)
 	}
-	rule = append(rule, "}}"...)
-	why := "nobody is there to allow it; to let it pass, put this last in AICTRL_PERMISSION: " + string(rule)
-	_ = answer(gate.Answer{By: event.ByNobody, Reason: why}) // late: somebody was there after all
-})
+	return string(append(rule, "}}"...))
+}

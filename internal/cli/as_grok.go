@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -174,17 +173,21 @@ func grokChoice(p provider.Options, own bool) (name, why string) {
 	return name, why
 }
 
-// grokNobody denies what is asked about, in the words of its document, and says what would let it pass.
+// grokNobody denies what is asked about, in the words of its document, and says what would let it pass. Everything is allowed here
+// that no rule speaks of, so it is a rule that asks: another one that allows it would not count beside that.
 var grokNobody = gate.AnswererFunc(func(q event.GateAsked, answer func(gate.Answer) error) {
 	what := "call"
 	if q.Permission == "bash" {
 		what = "command"
 	}
-	var rules []string
+	var about []string
 	for _, p := range q.Patterns {
-		rules = append(rules, strconv.Quote(q.Permission+"("+p+")"))
+		about = append(about, gate.RuleText(event.Rule{Permission: q.Permission, Pattern: p}))
 	}
-	why := fmt.Sprintf("Tool `%s` denied: %s not in allowlist, and nobody is there to ask; to let it pass: allow = [%s] in the file that \"sluice config path\" names",
-		q.Tool, what, strings.Join(rules, ", "))
+	why := fmt.Sprintf("Tool `%s` denied: %s not in allowlist, since a rule asks about %s, and nobody is there; to let it pass, %s",
+		q.Tool, what, first(strings.Join(about, ", "), q.Permission), askedByConfig)
 	_ = answer(gate.Answer{By: event.ByNobody, Reason: why}) // late: somebody was there after all
 })
+
+// askedByConfig is what to do about a rule that asks, where no flag and no variable overrules it.
+const askedByConfig = `take the rule that asks away, or make it narrower ("sluice config show" says where those of the configuration stand)`
