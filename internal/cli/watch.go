@@ -231,7 +231,7 @@ type classing struct {
 	stream     *dialect.Stream
 	classifier fold.Classifier
 	doc        wire.Doc
-	session    string // of the last line that had one
+	session    string // of the last line that had one, or was of none
 	typ        string // of the last line; empty if it had none
 	events     []event.Event
 }
@@ -259,8 +259,11 @@ func (c *classing) read(line []byte, torn bool) (fold.Class, []event.Event) {
 	class := fold.Activity
 	c.events = c.events[:0]
 	c.stream.Line(line, torn, func(e event.Event) {
-		if e.Session != "" {
+		switch e.Body.(type) {
+		case event.LoopStarted, event.PhaseStarted, event.PhaseEnded, event.LoopEnded: // these are of no session, unless they say so
 			c.session = e.Session
+		default:
+			c.session = first(e.Session, c.session)
 		}
 		if k := c.classifier.Class(e); k == fold.Milestone || k == fold.Finding && class == fold.Activity {
 			class = k
