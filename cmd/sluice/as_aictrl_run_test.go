@@ -310,3 +310,24 @@ func TestAictrlBadModelsFile(t *testing.T) {
 		})
 	}
 }
+
+// A model that knows aictrl names the kind of every sub-agent: general is the one that has no profile, and no other name is.
+func TestAictrlGeneralSubAgent(t *testing.T) {
+	t.Parallel()
+	a := newAictrl(t, `
+steps:
+- calls:
+  - {id: one, tool: task, input: {description: look, prompt: Look around., subagent_type: general}}
+  - {id: two, tool: task, input: {description: look, prompt: Look around., subagent_type: generous}}
+- {text: Done.}
+conversations: [{when: {prompt: Look around}, steps: [{text: I looked.}]}]`, "Do it.").play(0)
+	for _, l := range a.only("tool_use") {
+		want := map[any]string{"one": "completed", "two": "error"}[at(l, "part", "callID")]
+		if at(l, "part", "state", "status") != want {
+			t.Errorf("%v, want %s", l, want)
+		}
+	}
+	if at(a.one("subagent_start"), "title") != "look" || len(a.only("tool_use")) != 2 {
+		t.Errorf("the calls are %v", a.only("tool_use"))
+	}
+}

@@ -81,10 +81,12 @@ func (t task) Plan(input event.Raw) (tool.Plan, error) {
 	role := Role{}
 	if in.Agent != "" {
 		i := slices.IndexFunc(t.parent.cfg.Roles, func(r Role) bool { return r.Name == in.Agent })
-		if i < 0 {
+		switch {
+		case i >= 0:
+			role = t.parent.cfg.Roles[i]
+		case in.Agent != general: // which is what models of other programs, and our own rules, call the one without a role
 			return tool.Plan{}, fmt.Errorf("there is no agent %q: leave it out for a general one", in.Agent)
 		}
-		role = t.parent.cfg.Roles[i]
 	}
 	title := in.Description
 	if title == "" {
