@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-dev/sluice/dialect"
 	"github.com/sluice-dev/sluice/fold"
+	"github.com/sluice-dev/sluice/internal/plain"
 	"github.com/sluice-dev/sluice/journal"
 )
 
@@ -92,7 +93,7 @@ func digest(ctx context.Context, s IO, f digestFlags, files []string) error {
 			continue
 		}
 		if r.bad != nil {
-			fmt.Fprintf(s.Err, "sluice: %s: %s\n", r.name, oneLine(r.bad.Error()))
+			fmt.Fprintf(s.Err, "sluice: %s: %s\n", plain.Name(r.name), oneLine(r.bad.Error()))
 		}
 		if err := r.write(out, f, i > 0, len(files) > 1); err != nil {
 			return err
@@ -148,7 +149,7 @@ func (r *digested) write(w *bufio.Writer, f digestFlags, more, named bool) error
 		fmt.Fprintln(w)
 	}
 	if named {
-		fmt.Fprintf(w, "%s\n", r.name)
+		fmt.Fprintf(w, "%s\n", plain.Name(r.name))
 	}
 	return sum.WriteText(w)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/sluice/dialect"
+	"github.com/sluice-dev/sluice/internal/plain"
 )
 
 type lintFlags struct {
@@ -73,6 +74,7 @@ func lint(ctx context.Context, s IO, f lintFlags, file string) (ok bool, err err
 	defer in.close()
 	out := bufio.NewWriterSize(s.Out, 64<<10)
 	violations, notes, lines := 0, 0, 0
+	name := plain.Name(in.name)
 	l := dialect.NewLinter(in.dialect, func(d dialect.Diagnostic) {
 		if d.Note {
 			notes++
@@ -84,7 +86,7 @@ func lint(ctx context.Context, s IO, f lintFlags, file string) (ok bool, err err
 			out.Write(append(line, '\n'))
 			return
 		}
-		fmt.Fprintf(out, "%s:%d:", in.name, d.Line)
+		fmt.Fprintf(out, "%s:%d:", name, d.Line)
 		if d.Column > 0 {
 			fmt.Fprintf(out, "%d:", d.Column)
 		}
@@ -107,7 +109,7 @@ func lint(ctx context.Context, s IO, f lintFlags, file string) (ok bool, err err
 		if violations > 0 {
 			verdict = plural(violations, "violation")
 		}
-		fmt.Fprintf(out, "%s: %s, %s, %s, %s\n", in.name, in.dialect.Name, plural(lines, "line"), verdict, plural(notes, "note"))
+		fmt.Fprintf(out, "%s: %s, %s, %s, %s\n", name, in.dialect.Name, plural(lines, "line"), verdict, plural(notes, "note"))
 	}
 	return violations == 0, out.Flush()
 }

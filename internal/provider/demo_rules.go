@@ -209,7 +209,7 @@ func (t talk) lost() move {
 	return m
 }
 
-const apology = `
+var apology = `
 
 That is all I can say to this: I am only the demo model that is built into Sluice, a few rules without any understanding. I can
 - say what is in a folder,
@@ -218,4 +218,4 @@ That is all I can say to this: I am only the demo model that is built into Sluic
 - run a command that stands in backticks ("run ` + "`go version`" + `"),
 - and do sums.
 
-For a real model, set its key and name it: sluice run --model anthropic/claude-sonnet-4-5 "…"`
+For a real model, set its key and name it: sluice run --model anthropic/` + rows[0].model + ` "…"`
