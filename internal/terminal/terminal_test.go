@@ -83,6 +83,23 @@ func TestTalk(t *testing.T) {
 	})
 }
 
+// TestHowItEnded: by itself, or by a signal.
+func TestHowItEnded(t *testing.T) {
+	kinds(t, func(t *testing.T, open func(Options) (Terminal, error)) {
+		for line, want := range map[string]proc.Exit{"sleep .3; exit 0": {}, "sleep .3; exit 3": {Code: 3}, "sleep .3; kill -9 $$": {Code: -1, Signal: "killed"}} {
+			on, err := open(options(t, "sh", "-c", line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := on.Exit()
+			on.Close()
+			if e.Err != nil || e.Code != want.Code || (e.Signal == "") != (want.Signal == "") { // tmux has a name of its own for it
+				t.Errorf("%s: it ended with %v, want %v", line, e, want)
+			}
+		}
+	})
+}
+
 // TestPasteIsNoKeys: what is pasted is marked as such if the program wants to know, and has no keys in it.
 func TestPasteIsNoKeys(t *testing.T) {
 	kinds(t, func(t *testing.T, open func(Options) (Terminal, error)) {

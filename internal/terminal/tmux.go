@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -66,7 +67,8 @@ type tmux struct {
 	exited  chan struct{}
 	once    sync.Once
 	exit    proc.Exit
-	pid     int // of the program
+	pid     int          // of the program
+	dead    atomic.Int32 // how often it was seen to be gone, and not how it ended
 	busy    sync.WaitGroup
 
 	client *proc.Process // is told when the pane changes
@@ -140,20 +142,23 @@ func (t *tmux) follow() error {
 	return nil
 }
 
-// look sees whether the program is still there.
+// look sees whether the program is still there. That it is gone is known a moment before how it ended.
 func (t *tmux) look() {
-	said, err := t.ask(nil, "display-message", "-p", "-t", "guest", "#{pane_dead} #{pane_dead_status}")
+	said, err := t.ask(nil, "display-message", "-p", "-t", "guest", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal}")
 	if err != nil {
 		t.over(proc.Exit{Code: -1, Err: err})
 		return
 	}
-	dead, status, _ := strings.Cut(strings.TrimSpace(said), " ")
-	if dead == "1" {
-		code, err := strconv.Atoi(status)
-		if err != nil {
-			code = -1
-		}
-		t.over(proc.Exit{Code: code, Err: err})
+	words := strings.Split(strings.TrimSpace(said)+",,", ",")
+	code, err := strconv.Atoi(words[1])
+	switch {
+	case words[0] != "1":
+	case err == nil:
+		t.over(proc.Exit{Code: code})
+	case words[2] != "":
+		t.over(proc.Exit{Code: -1, Signal: words[2]})
+	case t.dead.Add(1) > 4: // it may never know of one that ended as soon as it began
+		t.over(proc.Exit{Code: -1, Err: errors.New("tmux does not say how")})
 	}
 }
 
