@@ -417,6 +417,30 @@ var aionrsTalks = map[string]func(*testing.T){
 		a.reply("m1", "go on")
 		a.close(0)
 	},
+	"stop while a server is added": func(t *testing.T) {
+		dumb := line{"type": "add_mcp_server", "name": "dumb", "transport": "stdio", "command": "sleep", "args": []string{"60"}}
+		a := newTalk(t, "").open()
+		a.send(dumb)
+		a.message("m1", "go") // it waits for the server
+		a.send(line{"type": "stop"})
+		a.wants(a.expect("stream_start"), "msg_id", "m1")
+		a.until("stream_end")
+		a.close(0) // nobody waits for the server either
+		if got := of(a.told, "error"); len(got) > 0 {
+			t.Error(got)
+		}
+		b := newTalk(t, `steps: [{call: {id: t1, tool: Bash, input: {command: "true"}}}, {text: One.}]`).open()
+		b.message("m1", "go")
+		b.expect("stream_start", "tool_request")
+		b.send(dumb)
+		b.message("m2", "second")
+		b.send(line{"type": "stop"}) // the one that goes on
+		b.expect("tool_cancelled", "stream_end")
+		b.term()
+		if got := of(b.told, "stream_start"); len(got) > 1 {
+			t.Error(b.types())
+		}
+	},
 	"an MCP server of the configuration": func(t *testing.T) {
 		a := newTalk(t, "")
 		serving("mcp-server")(a.run)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/fold"
@@ -17,6 +18,7 @@ type reply struct {
 	*Session
 	done <-chan outcome.Verdict
 	stop context.CancelCauseFunc
+	over atomic.Bool // its end was told
 
 	parent *reply // of a sub-agent: the one that waits for it
 	prompt string
@@ -43,7 +45,9 @@ func (s *Session) begin(ctx context.Context, m event.Message) *reply {
 	s.mu.Unlock()
 	go func() {
 		defer stop(nil)
-		done <- r.answer(ctx, m)
+		v := r.answer(ctx, m)
+		r.over.Store(true)
+		done <- v
 	}()
 	return r
 }

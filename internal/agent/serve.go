@@ -79,6 +79,13 @@ func (s *Session) Stop(why *outcome.Cause) {
 	}
 }
 
+// Idle says whether no reply goes on.
+func (s *Session) Idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest == nil || s.latest.over.Load()
+}
+
 // Change changes what the session is made of, from the next message on. The model is opened anew.
 func (s *Session) Change(f func(*Config)) {
 	s.mu.Lock()

@@ -62,7 +62,7 @@ func (c *aionrsClient) door(ctx context.Context, r *runner, inbox chan<- event.C
 	d.emit(event.Status{Phase: "waiting", Source: "agent"}) // from here on it takes messages
 	commands := make(chan []byte)
 	go readCommands(ctx, r.io.In, commands)
-	for commands != nil || d.adding > 0 {
+	for commands != nil || len(d.held) > 0 {
 		select {
 		case l, ok := <-commands:
 			if !ok {
@@ -142,6 +142,8 @@ func (d *aionrsDoor) take(line []byte) {
 		d.add(c)
 	case event.Message:
 		d.message(c)
+	case event.Stop:
+		d.stop()
 	default:
 		d.send(c)
 	}
@@ -164,6 +166,17 @@ func (d *aionrsDoor) message(m event.Message) {
 		return
 	}
 	d.send(m)
+}
+
+// stop ends the reply that goes on. If none does, a message that waits for a server is what the client wants to have ended.
+func (d *aionrsDoor) stop() {
+	if len(d.held) > 0 {
+		if d.settle(); d.talk.Idle() {
+			d.send(d.held[0])
+			d.held = d.held[1:]
+		}
+	}
+	d.send(event.Stop{})
 }
 
 // settle waits until every command that was sent is done: what was answered is no open question. The inbox has room for one, so when
