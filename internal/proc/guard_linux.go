@@ -15,8 +15,8 @@ import (
 )
 
 // The guard is this program once more, in a session of its own and with nothing of ours but the end of a pipe. When the pipe
-// closes we are dead. Then it kills what is left of us, and ends. It is started with the first process, behind it, since
-// nobody should wait for it; so who starts nothing has none.
+// closes we are dead. Then it kills what is left of us, and ends. It is started right behind the first process, which does not
+// wait for it; who starts nothing has none.
 
 // guardWord is the first argument of our program when it is the guard.
 const guardWord = "__guard"
@@ -62,17 +62,9 @@ func endGuard() {
 	house.guard = 0
 }
 
-// postGuard has the guard started if one is wanted and there is none. The house is locked.
+// postGuard starts the guard if one is wanted and there is none. A program that cannot have one works as well, and tries again.
+// The house is locked.
 func postGuard() {
-	if guard.wanted && house.guard == 0 {
-		go startGuard()
-	}
-}
-
-// startGuard starts the guard. A program that cannot have one works as well, and tries again with its next process.
-func startGuard() {
-	house.Lock()
-	defer house.Unlock()
 	if !guard.wanted || house.guard != 0 {
 		return
 	}
@@ -98,8 +90,6 @@ func startGuard() {
 	}
 	guard.line, guard.told = ours, "\n"
 	house.guard = guard.cmd.Process.Pid
-	list, _ := orphans() // who came before it did
-	tellGuard(list)
 }
 
 // tellGuard tells who has been given to us, as a process that writes its title over its environment does not show its mark.

@@ -157,7 +157,6 @@ func orphans() (list []entry, whole bool) {
 			case pid == house.guard:
 				if e.dead { // somebody killed it
 					endGuard()
-					postGuard()
 				}
 			case e.dead:
 				reap(pid)

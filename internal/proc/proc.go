@@ -19,8 +19,9 @@
 //
 // If this program itself dies by KILL, Linux kills the processes that it started directly, and the guard kills their
 // descendants, if there is one: see [Guard]. It finds them by their mark, and knows those that were given to us by the time the
-// last process ended. What stays is a process with more privileges than ours, and one that wiped its environment, left its session
-// and lost its parent since then. On other systems there is no guard.
+// last process ended. What stays is a process with more privileges than ours, one that wiped its environment, left its session
+// and lost its parent since then, and what the very first process forked if we die before the guard, which is started behind
+// it, is there. On other systems there is no guard.
 package proc
 
 import (

@@ -52,6 +52,7 @@ func unregister(p *Process) {
 	delete(house.started, p.Pid())
 	list, whole := orphans()
 	forget(list, whole)
+	postGuard() // somebody may have killed the one before
 	tellGuard(list)
 }
 
