@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,13 +33,15 @@ type codex struct {
 	stop    bool   // it is to be interrupted as soon as it has
 
 	items   map[string]*codexItem // of this reply, by id
-	working map[string]bool       // agents whose turn made calls
+	turning map[string]bool       // agents whose model answers
+	working map[string]bool       // agents whose model's answer made calls
 	usage   event.Usage           // of this reply
 	retries int
+	trouble codexError // of the last retry
 }
 
 func newCodex(s *Session, resume string) tongue {
-	return &codex{Session: s, resume: resume, waiting: map[string]func(json.RawMessage, *rpc.Error){}, items: map[string]*codexItem{}, working: map[string]bool{}}
+	return &codex{Session: s, resume: resume, waiting: map[string]func(json.RawMessage, *rpc.Error){}, items: map[string]*codexItem{}}
 }
 
 func codexCommand(Config, string) []string { return []string{"codex", "app-server"} }
@@ -134,7 +137,8 @@ func (c *codex) prompt(text string, files []string) {
 			input[0]["text"] = input[0]["text"].(string) + "\n@" + abs
 		}
 	}
-	c.turn, c.stop, c.items, c.working, c.usage, c.retries = "", false, map[string]*codexItem{}, map[string]bool{}, event.Usage{}, 0
+	c.turn, c.stop, c.usage, c.retries = "", false, event.Usage{}, 0
+	c.items, c.turning, c.working = map[string]*codexItem{}, map[string]bool{}, map[string]bool{}
 	c.request("turn/start", fields{"threadId": c.thread, "input": input}, func(result json.RawMessage, err *rpc.Error) {
 		var o struct {
 			Turn codexTurn `json:"turn"`
@@ -202,6 +206,13 @@ type codexAsk struct {
 		Host string `json:"host"`
 	} `json:"networkApprovalContext"`
 	Files map[string]codexChange `json:"fileChanges"` // by path
+
+	Server  string `json:"serverName"` // an MCP server's
+	Message string `json:"message"`
+	Meta    struct {
+		Kind   string          `json:"codex_approval_kind"`
+		Params json.RawMessage `json:"tool_params"`
+	} `json:"_meta"`
 }
 
 // asked brings a request of codex's to the gate. It says whether it knows the request.
@@ -237,6 +248,16 @@ func (c *codex) asked(m rpc.Message) bool {
 		if p.Root != "" {
 			r.access = append(r.access, gate.Access{Permission: "edit", Class: event.ClassEdit, Opaque: true, Why: "it asks for all that is in a folder"})
 		}
+	case "mcpServer/elicitation/request":
+		if p.Meta.Kind != "mcp_tool_call" {
+			return false // a server asks a person for something
+		}
+		if item = c.meant(p); item == nil {
+			return false
+		}
+		item.asked = true
+		r.call, r.told = item.ID, item.called()
+		r.access = c.accesses(item.name(), "", object(item.Arguments))
 	case "item/permissions/requestApproval":
 		r.told = event.ToolCalled{Name: "request_permissions", Class: event.ClassExec, Input: object(p.Wants)}
 		r.access = c.wants(p.Wants, p.Cwd)
@@ -245,6 +266,20 @@ func (c *codex) asked(m rpc.Message) bool {
 	}
 	c.judge(r)
 	return true
+}
+
+// meant is the call of an MCP tool that a question is about: it says which server and what for, and the tool only in its words.
+func (c *codex) meant(p codexAsk) *codexItem {
+	var params any
+	_ = json.Unmarshal(p.Meta.Params, &params)
+	for _, i := range c.items {
+		var args any
+		_ = json.Unmarshal(i.Arguments, &args)
+		if i.Type == "mcpToolCall" && !i.asked && i.Server == p.Server && strings.Contains(p.Message, strconv.Quote(i.Tool)) && reflect.DeepEqual(args, params) {
+			return i
+		}
+	}
+	return nil
 }
 
 // wants says what permissions that are asked for would let it do.
@@ -299,6 +334,11 @@ func (c *codex) answer(q *question, word, old string) {
 		result = fields{"decision": old}
 		if old == "denied" {
 			result = fields{"decision": fields{"denied": fields{"rejection": first(q.call.denied, "it was denied")}}}
+		}
+	case "mcpServer/elicitation/request":
+		result = fields{"action": word}
+		if word == "accept" {
+			result = fields{"action": word, "content": fields{}}
 		}
 	case "item/permissions/requestApproval":
 		granted := event.Raw("{}")

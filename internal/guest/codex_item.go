@@ -41,6 +41,7 @@ type codexItem struct {
 	Prompt string `json:"prompt"` // collabAgentToolCall
 
 	thought string // the kind of deltas that its text comes by
+	asked   bool   // whether it may pass
 }
 
 // A codexChange is one of a file. Its kind is an object, or in the older forms a word beside it.
@@ -218,7 +219,12 @@ func (c *codex) begun(i *codexItem, agent string) {
 	if c.items[i.ID] == nil || i.name() != "" {
 		c.items[i.ID] = i
 	}
-	if i.name() == "" {
+	call := i.name() != ""
+	if (call || i.Type == "agentMessage" || i.Type == "reasoning") && !c.turning[agent] { // or a call alone would belong to the answer before
+		c.turning[agent] = true
+		c.tell(event.Event{Header: event.Header{Agent: agent}, Body: event.TurnStarted{Inferred: true}})
+	}
+	if !call {
 		return
 	}
 	c.working[agent] = true

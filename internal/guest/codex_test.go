@@ -89,6 +89,8 @@ func TestCodexAsksTheGate(t *testing.T) {
 		{"the older forms", "old make", []event.Rule{allow("bash", "make"), allow("edit", "*")}, nil, "tool.called gate.allowed(rule) tool.started tool.called gate.asked gate.denied(nobody) tool.denied tool.cancelled?", "approved true", 1},
 		{"permissions", "wants b.txt", []event.Rule{allow("edit", "b.txt")}, nil, "tool.called gate.allowed(rule) tool.done", "granted 1", 0},
 		{"permissions outside", "wants /etc", []event.Rule{allow("edit", "*")}, nil, "tool.called gate.asked gate.denied(nobody) tool.denied", "granted 0", 1},
+		{"a tool of a server's", "mcp", []event.Rule{allow("s_m2", "*")}, nil, "tool.called tool.called gate.allowed(rule) tool.started tool.failed tool.failed", "accept -32601", 0},
+		{"and not this one", "mcp", []event.Rule{allow("*", "*"), deny("s_m2", "*")}, nil, "tool.called tool.called gate.denied(rule) tool.failed tool.denied", "decline -32601", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := invite(t, Config{Agent: "codex", Workspace: dir}, c.rules, c.who...)
@@ -172,8 +174,8 @@ func TestCodexItems(t *testing.T) {
 	p := invite(t, Config{Agent: "codex"}, nil)
 	v := p.say("kinds")
 	p.want("events", p.told(), "prompt turn.started thought.delta thought.delta thought.delta thought thought plan plan tool.called tool.done tool.called tool.failed "+
-		"tool.called tool.done tool.called tool.done compacted turn.ended turn.started text.delta text.delta text(Done.) turn.ended reply.done(end_turn)")
-	if *v.Usage.CacheRead != 200 { // of two answers, and not of another turn's
+		"tool.called tool.done tool.called tool.done compacted turn.ended turn.started tool.called tool.done turn.ended turn.started text.delta text.delta text(Done.) turn.ended reply.done(end_turn)")
+	if *v.Usage.CacheRead != 300 { // of three answers, and not of another turn's
 		t.Errorf("%+v", v.Usage)
 	}
 	var thoughts, names []string
@@ -190,7 +192,7 @@ func TestCodexItems(t *testing.T) {
 		}
 	}
 	p.want("thoughts", strings.Join(thoughts, "|"), "Hm.\n\nSo.|Aha.")
-	p.want("tools", strings.Join(names, " "), "mcp__s__t mcp__s__t web_search view_image")
+	p.want("tools", strings.Join(names, " "), "mcp__s__t mcp__s__t web_search view_image view_image")
 	if plan := p.await(kind("plan")).Body.(event.Plan); string(plan.Fields) != `{"explanation":null,"plan":[{"status":"inProgress","step":"think"}]}` {
 		t.Errorf("%s", plan.Fields)
 	}
@@ -226,6 +228,9 @@ func TestCodexEnds(t *testing.T) {
 		{`fails {"responseStreamDisconnected":{"httpStatusCode":null}}`, "error reply.failed(error)", "it went wrong", event.Unavailable},
 		{"fails serverOverloaded", "error reply.failed(error)", "it went wrong", event.Unavailable},
 		{"fails from_tomorrow", "error reply.failed(error)", "it went wrong", event.Failed},
+		{"gives-up", "retry error reply.failed(error)", "it was cut", event.Unavailable},
+		{"says Incomplete response returned, reason: max_output_tokens", "error reply.failed(max_tokens)", "max_output_tokens", event.Failed},
+		{`says {"error":{"message":"no such model","type":"invalid_request_error"}}`, "error reply.failed(error)", "no such model", event.Failed},
 		{"silent", "error reply.failed(error)", "it went wrong", event.Failed},
 		{"strange", "error reply.failed(error)", "codex says that it failed", event.Failed},
 		{"refused", "error reply.failed(error)", "thread not found", event.Failed},

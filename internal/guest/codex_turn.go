@@ -3,6 +3,7 @@ package guest
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sluice-dev/sluice/event"
@@ -57,7 +58,7 @@ func (c *codex) counted(n codexNote, h event.Header) {
 	if c.working[h.Agent] {
 		end.Finish = event.FinishToolCalls
 	}
-	c.working[h.Agent] = false
+	c.turning[h.Agent], c.working[h.Agent] = false, false
 	if in := n.Usage.Last.Input; in != nil && n.Usage.Window > 0 {
 		end.Context = event.Context{Used: *in, Limit: n.Usage.Window}
 	}
@@ -94,6 +95,9 @@ func (e codexError) reading() (word string, status int, class string, passes *bo
 			word, status = w, o.Status
 		}
 	}
+	if word == "other" {
+		word = "" // which says nothing
+	}
 	switch {
 	case word == "unauthorized" || status == 401 || status == 403:
 		return word, status, "auth", new(false)
@@ -113,21 +117,61 @@ func (e codexError) reading() (word string, status int, class string, passes *bo
 	return word, status, "", nil
 }
 
+// said is the message: a server's own, where codex passes on all that the server sent; and its details, where they are not in it.
+func (e codexError) said() string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if strings.HasPrefix(e.Message, "{") && json.Unmarshal([]byte(e.Message), &body) == nil && body.Error.Message != "" {
+		return body.Error.Message
+	}
+	if e.Details != "" && !strings.Contains(e.Message, e.Details) {
+		return e.Message + " (" + e.Details + ")"
+	}
+	return e.Message
+}
+
+// stopped is our word for why a turn ended that failed.
+func (e *codexError) stopped() string {
+	if e != nil {
+		if _, why, ok := strings.Cut(e.Message, "Incomplete response returned, reason: "); ok {
+			switch why {
+			case "max_output_tokens":
+				return "max_tokens"
+			case "content_filter":
+				return "refusal"
+			}
+		}
+	}
+	return "error"
+}
+
 // troubled takes an error: one that is tried again, or one that the turn ends of.
 func (c *codex) troubled(n codexNote, h event.Header) {
-	word, status, class, passes := n.Error.reading()
+	e := *n.Error
 	if n.Retry {
 		c.retries++
-		b := event.Retry{Attempt: c.retries, Class: class, Status: status, Message: n.Error.Message}
+		c.trouble = e
+		_, status, class, _ := e.reading()
+		b := event.Retry{Attempt: c.retries, Class: class, Status: status, Message: e.said()}
 		var at, limit int
-		if _, err := fmt.Sscanf(n.Error.Message, "Reconnecting... %d/%d", &at, &limit); err == nil && at > 0 {
+		if _, err := fmt.Sscanf(e.Message, "Reconnecting... %d/%d", &at, &limit); err == nil && at > 0 {
 			b.Attempt, b.Limit = at, limit
 		}
 		c.tell(event.Event{Header: h, Body: b})
 		return
 	}
-	if h.Agent == "" && c.now.told != n.Error.Message {
-		c.tell(event.Event{Header: h, Body: event.Error{Message: n.Error.Message, Code: word, Class: class, Retryable: passes}})
+	word, status, class, passes := e.reading()
+	if class == "" && c.retries > 0 { // when it gives up, it no longer says what it was
+		word, status, class, passes = c.trouble.reading()
+	}
+	if status > 0 {
+		word = strconv.Itoa(status)
+	}
+	if h.Agent == "" && c.now.told != e.said() {
+		c.tell(event.Event{Header: h, Body: event.Error{Message: e.said(), Code: word, Class: class, Retryable: passes}})
 	}
 }
 
@@ -149,7 +193,7 @@ func (c *codex) over(t codexTurn, agent string) {
 		end.Stop = "cancelled"
 		c.tell(event.Event{Body: event.ReplyCancelled(end)})
 	default: // failed, and what nobody knows
-		end.Stop = "error"
+		end.Stop = t.Error.stopped()
 		if t.Error != nil {
 			c.troubled(codexNote{Error: t.Error}, event.Header{})
 		}

@@ -195,6 +195,17 @@ func (c *codexPlayer) play(prompt string) {
 	case "wants":
 		m := c.ask("item/permissions/requestApproval", obj{"itemId": "call_1", "cwd": "", "permissions": obj{"fileSystem": obj{"write": []string{rest}}}})
 		c.done(fmt.Sprint("granted ", len(at(m, "result", "permissions").(obj))))
+	case "mcp": // asks about a tool of a server's by a form, which does not say which call it is about
+		args := obj{"a": "x"}
+		for _, id := range []string{"m1", "m2"} {
+			c.item("started", obj{"type": "mcpToolCall", "id": id, "server": "s", "tool": id, "arguments": args, "status": "inProgress"})
+		}
+		m := c.ask("mcpServer/elicitation/request", obj{"serverName": "s", "message": `Allow the s MCP server to run tool "m2"?`, "_meta": obj{"codex_approval_kind": "mcp_tool_call", "tool_params": args}})
+		n := c.ask("mcpServer/elicitation/request", obj{"serverName": "s", "message": "What is your name?"})
+		for _, id := range []string{"m1", "m2"} {
+			c.item("completed", obj{"type": "mcpToolCall", "id": id, "server": "s", "tool": id, "arguments": args, "status": "failed", "error": obj{"message": "rejected"}})
+		}
+		c.done(fmt.Sprint(text(m, "result", "action"), " ", at(n, "error", "code")))
 	case "unknown": // requests that nobody here knows, and notifications
 		m := c.ask("item/tool/requestUserInput", obj{"itemId": "x", "questions": []obj{}})
 		c.note("from/tomorrow", obj{"threadId": c.thread, "x": []int{1}})
@@ -241,6 +252,7 @@ func (c *codexPlayer) play(prompt string) {
 		}
 		time.Sleep(time.Hour)
 	case "kinds": // everything that there is
+		c.item("started", obj{"type": "reasoning", "id": "r1", "summary": []string{}, "content": []string{}})
 		c.here("item/reasoning/summaryPartAdded", obj{"itemId": "r1", "summaryIndex": 0})
 		c.here("item/reasoning/summaryTextDelta", obj{"itemId": "r1", "delta": "Hm.", "summaryIndex": 0})
 		c.here("item/reasoning/textDelta", obj{"itemId": "r1", "delta": "the same in long", "contentIndex": 0})
@@ -258,6 +270,9 @@ func (c *codexPlayer) play(prompt string) {
 		c.item("completed", obj{"type": "imageView", "id": "v1", "path": "/x.png"})
 		c.item("completed", obj{"type": "contextCompaction", "id": "k1"})
 		c.here("turn/diff/updated", obj{"diff": "x"})
+		c.usage(c.turn)
+		c.item("started", obj{"type": "imageView", "id": "v2", "path": "/y.png"}) // an answer that is only a call
+		c.item("completed", obj{"type": "imageView", "id": "v2", "path": "/y.png"})
 		c.usage(c.turn)
 		c.usage("another-turn") // not of this reply
 		c.note("item/completed", obj{"threadId": c.thread, "turnId": "another-turn", "item": obj{"type": "agentMessage", "id": "late", "text": "late"}})
@@ -279,6 +294,12 @@ func (c *codexPlayer) play(prompt string) {
 			c.here("error", obj{"willRetry": true, "error": obj{"message": fmt.Sprintf("Reconnecting... %d/5", i), "codexErrorInfo": obj{"responseStreamDisconnected": obj{"httpStatusCode": 429}}}})
 		}
 		c.done("Hello after all.")
+	case "gives-up": // and no longer knows why
+		c.here("error", obj{"willRetry": true, "error": obj{"message": "Reconnecting... 1/5", "codexErrorInfo": obj{"responseStreamDisconnected": obj{"httpStatusCode": nil}}, "additionalDetails": "it was cut"}})
+		c.here("error", obj{"willRetry": false, "error": obj{"message": "it was cut", "codexErrorInfo": "other"}})
+		c.stop("failed", obj{"message": "it was cut", "codexErrorInfo": "other"})
+	case "says": // fails in these words
+		c.stop("failed", obj{"message": rest, "codexErrorInfo": "other"})
 	case "fails":
 		var info any = rest
 		if strings.HasPrefix(rest, "{") {
