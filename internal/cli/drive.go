@@ -32,7 +32,7 @@ go to our rules first, and the exit code is the outcome, whatever its own is. Se
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.flags.Keys = changed(cmd.Flags())
 			o.guest = args[0]
-			if err := o.check(); err != nil {
+			if err := either(unset(cmd), o.check()); err != nil {
 				return err
 			}
 			if o.terminal != "pty" && o.terminal != "tmux" {
@@ -86,7 +86,7 @@ func (r *runner) guestConfig(name string, rules []event.Rule) guest.Config {
 	r.helm.watch(r.gate)
 	cfg := guest.Config{
 		Agent: name, Workspace: r.workspace, Profile: r.profile, Label: r.label, Terminal: r.terminal, Group: &r.group, Gate: r.gate,
-		OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Stay: r.helm.park > 0, Now: time.Now,
+		Approve: r.autoApprove, OnAsk: r.onAsk, Answer: r.deadline(), Judge: r.judge(), Stay: r.helm.park > 0, Now: time.Now,
 	}
 	if self, err := os.Executable(); err == nil {
 		cfg.Sidecar = []string{self, "claude-channel"}

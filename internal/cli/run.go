@@ -127,7 +127,7 @@ environment, or a local server's, or "demo/demo": a small built-in one that need
   git diff | sluice run --format aictrl "review this" > review.ndjson`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.flags.Keys = changed(cmd.Flags())
-			if err := o.check(); err != nil {
+			if err := either(unset(cmd), o.check()); err != nil {
 				return err
 			}
 			return exitWith(o.run(cmd.Context(), io, args))
@@ -180,6 +180,17 @@ func (o *runOptions) workFlags(f *pflag.FlagSet) {
 	f.DurationVar((*time.Duration)(&c.Stall), "stall", 0, "end the run when nothing happened for this time (0: never)")
 	f.StringVar(&o.checks.verify, "verify", "", "command that must succeed when the agent is done")
 	f.BoolVar(&o.checks.expectChange, "expect-change", false, "something must have changed in the git work tree")
+}
+
+// unset says whether a flag has nothing that must have something, as of a variable that is not set: who asked for a session, a
+// folder or a check should not silently go without.
+func unset(cmd *cobra.Command) error {
+	for _, name := range []string{"resume", "session-id", "workspace", "prompt-file", "agent", "output-schema", "verify", "control-socket", "permission-handler"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return hinted{fmt.Errorf("--%s is empty", name), cmd.CommandPath() + " --help"}
+		}
+	}
+	return nil
 }
 
 // changed lists the keys of the configuration whose flags were given.
