@@ -24,6 +24,8 @@ type agent struct {
 	direct func(prompt string, everything bool) []string // nil: it has no such way
 	seeded bool                                          // it puts an answer into a new conversation that nobody gave
 	rest   func()                                        // what it needs between two runs of one session
+	flags  []string                                      // of sluice drive, whatever the situation is
+	cannot map[string]string                             // situations that it cannot be in, and why
 }
 
 // A call is one of the scripted model's.
@@ -204,3 +206,23 @@ var qwen = func() agent {
 	}
 	return a
 }()
+
+// It asks nobody: it can only be driven if it may do everything, and what it is not asked about it cannot be denied.
+var pi = agent{
+	name: "pi", set: "pi", model: "mock/mock-model", flags: []string{"--mode", "yolo"},
+	cannot: map[string]string{"permission allowed": "it asks nobody", "permission denied": "it asks nobody"},
+	setup: func(w *world) {
+		w.set("PI_OFFLINE=1", "PI_SKIP_VERSION_CHECK=1", "PI_TELEMETRY=0", "HTTPS_PROXY=", "https_proxy=") // it would ask the proxy for what is here, too
+		write(w.t, filepath.Join(w.home, ".pi", "agent", "models.json"), strings.ReplaceAll(`{"providers":{"mock":{"baseUrl":"BASE/v1","api":"openai-completions","apiKey":"dummy",
+ "models":[{"id":"mock-model","name":"Mock","reasoning":false,"input":["text"],"contextWindow":200000,"maxTokens":32000,
+  "cost":{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":1}}]}}}`, "BASE", w.base))
+	},
+	shell: func(command string) call { return call{"bash", map[string]any{"command": command}} },
+	write: func(file, text string) call {
+		return call{"write", map[string]any{"path": file, "content": text}}
+	},
+	read: func(file string) call { return call{"read", map[string]any{"path": file}} },
+	direct: func(prompt string, _ bool) []string {
+		return []string{"pi", "-p", "--mode", "json", "--model", "mock/mock-model", prompt}
+	},
+}

@@ -178,6 +178,7 @@ func (d *drive) args(more ...string) []string {
 	if d.a.model != "" {
 		args = append(args, "--model", d.a.model)
 	}
+	args = append(args, d.a.flags...)
 	return append(args, more...)
 }
 
@@ -399,6 +400,10 @@ func through(t *testing.T, a agent, sets ...string) {
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
 			own := alone(t, a, s)
+			if why := a.cannot[s.name]; why != "" {
+				fmt.Fprintf(&table, "| %s | %s | – (%s) |\n", s.name, own, why)
+				return
+			}
 			w := newWorld(t)
 			w.with(a.set)
 			w.model(script(a, s.steps(a, w)))
@@ -421,3 +426,4 @@ func TestClaudeACP(t *testing.T) { through(t, claudeACP) }
 func TestOpencode(t *testing.T)  { through(t, opencode) }
 func TestGemini(t *testing.T)    { through(t, gemini) }
 func TestQwen(t *testing.T)      { through(t, qwen) }
+func TestPi(t *testing.T)        { through(t, pi) }

@@ -25,7 +25,7 @@ func folder() string {
 }
 
 // names are what $AGENT may be.
-var names = []string{"mcp", "claude", "claude-tui", "claude-channel", "codex", "claude-acp", "opencode", "gemini", "qwen", "acpx"}
+var names = []string{"mcp", "claude", "claude-tui", "claude-channel", "codex", "claude-acp", "opencode", "gemini", "qwen", "pi", "acpx"}
 
 // fetch has sets of packages there for the tests of an agent, and passes over a test that is not wanted.
 func fetch(t *testing.T, agent string, sets ...string) {

@@ -23,7 +23,7 @@ var avenorGuests = map[string]string{
 
 // avenorBackends are the names of all backends.
 func avenorBackends() []string {
-	return []string{"sluice", "claude", "claude-stream", "claude-channel", "codex", "claude-acp", "opencode", "gemini", "qwen", "acp:COMMAND"}
+	return []string{"sluice", "claude", "claude-stream", "claude-channel", "codex", "claude-acp", "opencode", "gemini", "qwen", "pi", "acp:COMMAND"}
 }
 
 // avenorGuest is the guest that a backend is; none if it is our own agent.

@@ -56,6 +56,7 @@ type Config struct {
 	Env     []string // added to that
 	Group   *proc.Group
 	Gate    *gate.Gate
+	Approve bool          // every question is answered with yes
 	OnAsk   string        // what happens to a question that nobody answers: deny (or empty), fail
 	Answer  time.Duration // how long an answer may take; 0: for ever
 
@@ -123,6 +124,9 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 	if cfg.Group == nil || cfg.Gate == nil {
 		return nil, errors.New("guest: there is no group or no gate")
 	}
+	if err := bound(k, cfg); err != nil {
+		return nil, err
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -143,6 +147,23 @@ func Open(ctx context.Context, cfg Config, src *event.Source) (*Session, error) 
 		return nil, err
 	}
 	return s, nil
+}
+
+// bound says why a guest that asks nobody is not started: unless everything may pass, it would look as if rules held it.
+func bound(k known, cfg Config) error {
+	if !k.unasked {
+		return nil
+	}
+	p := cfg.Gate.Policy()
+	for _, r := range p.Rules {
+		if r.Action == gate.Deny {
+			return fmt.Errorf("%s asks nobody before it acts, so the rule that denies %s cannot hold: leave the rule out, or drive another agent", k.name, gate.RuleText(r))
+		}
+	}
+	if p.Mode != gate.ModeYolo && !cfg.Approve || p.Own != nil {
+		return fmt.Errorf("%s asks nobody before it acts, and no rule can hold it: if it may do whatever it likes, say so with --mode yolo or --auto-approve", k.name)
+	}
+	return nil
 }
 
 // Close ends a guest that was opened and never served, or that stays. Else there is nothing left to end after [Session.Serve].

@@ -19,6 +19,7 @@ type known struct {
 	command func(c Config, resume string) []string
 	speak   func(s *Session, resume string) tongue
 	leaves  bool // its exit code says something: it leaves on its own when its stdin ends
+	unasked bool // it asks nobody before it acts
 
 	linger   time.Duration // it writes down what it said a moment after it has said it
 	terminal bool          // it is on a terminal
@@ -39,6 +40,7 @@ var guests = []known{
 	{name: "qwen", backend: "qwen", dialect: "acp", speak: newACP, linger: time.Second, command: func(c Config, _ string) []string {
 		return flag([]string{"qwen", "--acp", "--approval-mode", "default"}, "-m", c.Model)
 	}},
+	{name: "pi", backend: "pi", dialect: "pi", command: piCommand, speak: newPi, leaves: true, unasked: true},
 }
 
 func acpGuest(name string, command ...string) known {

@@ -26,7 +26,7 @@ import (
 // the first word of the prompt.
 const playVar = "GUEST_TEST_PLAY"
 
-var plays = map[string]func(){"claude": standin.Stream, "acp": standin.ACP, "codex": standin.Codex, "tui": standin.Terminal, "sidecar": playSidecar}
+var plays = map[string]func(){"claude": standin.Stream, "acp": standin.ACP, "codex": standin.Codex, "pi": standin.Pi, "tui": standin.Terminal, "sidecar": playSidecar}
 
 // playSidecar is the program that claude starts.
 func playSidecar() {
@@ -103,7 +103,7 @@ func invite(t *testing.T, cfg Config, rules []event.Rule, who ...gate.Answerer) 
 
 func role(agent string) string {
 	switch agent {
-	case "claude", "codex":
+	case "claude", "codex", "pi":
 		return agent
 	case "claude-tui", "claude-channel":
 		return "tui"
@@ -121,7 +121,7 @@ func standIn(t *testing.T, agent string) string {
 	name := "standin"
 	if strings.HasPrefix(agent, "claude") {
 		name = "claude"
-	} else if agent == "codex" {
+	} else if agent == "codex" || agent == "pi" {
 		name = agent
 	}
 	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {

@@ -356,6 +356,10 @@ func (s *Session) command(c event.Command) {
 	case event.Deny:
 		s.relay(c.Call, gate.Answer{Reason: c.Reason, By: event.ByClient})
 	case event.SetMode:
+		if s.guest.unasked && c.Mode != gate.ModeYolo {
+			s.protest(fmt.Sprintf("%s asks nobody before it acts: the mode %q would not hold it", s.guest.name, c.Mode))
+			return
+		}
 		if err := s.cfg.Gate.SetMode(c.Mode); err != nil {
 			s.protest(err.Error())
 			return

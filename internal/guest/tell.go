@@ -50,6 +50,9 @@ func (s *Session) hear(w word) {
 	case !isObject(w.line):
 		s.noise(w.line, "stdout")
 	default:
+		if t, ok := s.tongue.(interface{ gist([]byte) []byte }); ok {
+			w.line = t.gist(w.line)
+		}
 		s.keep(w)
 		s.tongue.line(w.line)
 		s.of = 0
