@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/gate"
+	"github.com/sluice-dev/sluice/internal/outcome"
 )
 
 // A guest may be broken, or mean. Whatever it does, it ends, and what it asks is answered.
@@ -78,6 +79,22 @@ func TestACPNoiseIsBounded(t *testing.T) {
 	}
 	if v.Outcome != event.Done || size > noiseSize+noiseLine || !strings.Contains(last, "the rest is left out") {
 		t.Errorf("%d bytes, the last %q: %+v", size, last, v)
+	}
+}
+
+// TestACPEndsByWhatCameFirst: a run that is ended by what the guest says is not done because the guest says so in the same breath.
+func TestACPEndsByWhatCameFirst(t *testing.T) {
+	for range 5 {
+		p := invite(t, Config{Agent: "acp:"}, nil)
+		stop := p.src.Watch(func(e event.Event) {
+			if e.Kind == "text.delta" {
+				p.cancel(&outcome.Cause{Outcome: event.Failed, Reason: "it says the same for ever"})
+			}
+		})
+		if v := p.say("hello"); v.Outcome != event.Failed || v.Reason != "it says the same for ever" {
+			t.Errorf("%+v", v)
+		}
+		stop()
 	}
 }
 
