@@ -261,9 +261,6 @@ avenor.loop.end {"exit_reason":"phase_failure","iterations_completed":0}`},
 		"it goes nowhere": {one, `{chunk: 1, steps: [{thinking: "` + strings.Repeat("a1b2c3d4", 64) + `", text: Done.}]}`, []string{"--max-retries", "2"}, 1, "phase_failure", "FAILED STOP_REASON=degenerate_reasoning_stream EXIT_CODE=1",
 			`avenor.phase.end {"iteration":1,"phase":"a","stop_reason":"degenerate_reasoning_stream"}
 avenor.loop.end {"exit_reason":"phase_failure","iterations_completed":0}`},
-		"no such agent": {"loop: [{name: a, prompt: go, agent: nobody}]\n", greets, []string{"--max-retries", "2"}, 1, "phase_failure", "FAILED STOP_REASON=error",
-			`avenor.phase.end {"iteration":1,"phase":"a","stop_reason":"error"}
-avenor.loop.end {"exit_reason":"phase_failure","iterations_completed":0}`},
 		"a program that is not there": {"loop: [{name: a, prompt: go, backend: 'acp:no-such-program'}]\n", greets, nil, 1, "phase_failure", "FAILED STOP_REASON=error",
 			`avenor.phase.end {"iteration":1,"phase":"a","stop_reason":"error"}
 avenor.loop.end {"exit_reason":"phase_failure","iterations_completed":0}`},
@@ -394,18 +391,26 @@ F session.start {"backend":"sluice"}`, "session.start")
 
 // What is wrong with a configuration is told before anything runs: in the stream, in the sentinel, on stderr.
 func TestAvenorLoopConfig(t *testing.T) {
-	t.Parallel()
-	a := newLoop(t, "max_iteration: 3\nloop: [{name: a, prompt: go, backend: claud}]\n", greets)
-	a.start(nil)
-	a.wait()
-	stream, _ := os.ReadFile(a.file)
-	sentinel, _ := os.ReadFile(a.path("sentinel"))
-	if a.exit != 1 || !strings.Contains(a.errs.String(), "loop.yaml:1: there is no key \"max_iteration\" here: is max_iterations meant?") || !strings.HasPrefix(string(sentinel), "FAILED\n") {
-		t.Errorf("exit %d, %s, %s", a.exit, a.errs.String(), sentinel)
-	}
-	a.lint(a.dialect, stream)
-	lines := a.parse(stream)
-	if last := lines[len(lines)-1]; last["event"] != "session.end" || last["stop_reason"] != "error" || lastOf(lines, "event", "avenor.error") == nil {
-		t.Errorf("%s", stream)
+	for words, config := range map[string]string{
+		`loop.yaml:1: there is no key "max_iteration" here: is max_iterations meant?`: "max_iteration: 3\nloop: [{name: a, prompt: go, backend: claud}]\n",
+		`phase b: there is no agent "nobody"`:                                         "loop: [{name: a, prompt: go}, {name: b, prompt: go, agent: nobody}]\n",
+		`phase b: there is no provider "nosuch"`:                                      "loop: [{name: a, prompt: go}]\npost: [{name: b, prompt: go, model: nosuch/x}]\n",
+	} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			a := newLoop(t, config, greets, "--max-retries", "2")
+			a.start(nil)
+			a.wait()
+			stream, _ := os.ReadFile(a.file)
+			sentinel, _ := os.ReadFile(a.path("sentinel"))
+			if a.exit != 1 || !strings.Contains(a.errs.String(), words) || !strings.HasPrefix(string(sentinel), "FAILED\n") {
+				t.Errorf("exit %d, %s, %s", a.exit, a.errs.String(), sentinel)
+			}
+			a.lint(a.dialect, stream)
+			lines := a.parse(stream)
+			if last := lines[len(lines)-1]; last["event"] != "session.end" || last["stop_reason"] != "error" || lastOf(lines, "event", "avenor.error") == nil || lastOf(lines, "event", "user.message_chunk") != nil {
+				t.Errorf("%s", stream)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -86,23 +87,40 @@ func (r *runner) conduct(ctx context.Context) outcome.Verdict {
 	return r.held(ctx, result.Verdict)
 }
 
-// cast finds out which model our own agent has, if there is a phase for it that does not say, and which profiles there are.
+// cast finds out which model our own agent has, if there is a phase for it that does not say, and which profiles there are. A model
+// or an agent that a phase names and that is not there is told now, and not when the phases before it have done their work.
 func (p *phases) cast() (ours bool, modelErr, profileErr error) {
 	model, profile := false, false
+	var own []loop.Phase
 	for _, phase := range p.plan.each() {
 		if who, err := p.guestOf(phase); who == "" && err == nil {
-			ours, model, profile = true, model || phase.Model == "", profile || phase.Agent == ""
+			own, model, profile = append(own, phase), model || phase.Model == "", profile || phase.Agent == ""
 		}
 	}
 	if model {
 		p.name, p.prov, p.model, modelErr = p.chooseModel()
 	}
-	if ours {
+	if len(own) > 0 {
 		if _, err := p.profileOf(); profile {
 			profileErr = err
 		}
 	}
-	return ours, modelErr, profileErr
+	for _, phase := range own {
+		_, _, err := p.modelOf(phase)
+		_, agentErr := p.gear.profile(phase.Agent)
+		if err = either(err, agentErr); err != nil {
+			modelErr = either(modelErr, fmt.Errorf("phase %s: %w", phase.Name, err))
+		}
+	}
+	return len(own) > 0, modelErr, profileErr
+}
+
+// modelOf is the model that a phase names, if it names one.
+func (p *phases) modelOf(phase loop.Phase) (prov, model string, err error) {
+	if phase.Model == "" {
+		return p.prov, p.model, nil
+	}
+	return provider.Split(phase.Model, slices.Collect(maps.Keys(p.cfg.Endpoints))...)
 }
 
 // guestOf is who does the work of a phase, if it is not our own agent.
@@ -143,13 +161,10 @@ func (p *phases) begin(job loop.Job, b event.SessionStarted) {
 
 // own is our own agent at work on a phase.
 func (p *phases) own(ctx context.Context, job loop.Job) (loop.Worker, error) {
-	name, prov, model, rules := p.name, p.prov, p.model, slices.Clone(p.rules)
-	if job.Phase.Model != "" {
-		var err error
-		name = job.Phase.Model
-		if prov, model, err = provider.Split(name, slices.Collect(maps.Keys(p.cfg.Endpoints))...); err != nil {
-			return nil, err
-		}
+	name, rules := first(job.Phase.Model, p.name), slices.Clone(p.rules)
+	prov, model, err := p.modelOf(job.Phase)
+	if err != nil {
+		return nil, err
 	}
 	who, err := p.gear.profile(first(job.Phase.Agent, p.profile))
 	if err == nil && who.Name != "" {
