@@ -76,8 +76,9 @@ func (c *codex) greet() {
 			return
 		}
 		c.send(codexMessage{Method: "initialized"})
-		// Who reviews is said too: the user's settings may have another agent do it.
-		p := fields{"cwd": c.absolute(), "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "danger-full-access"}
+		// Who reviews is said too: the user's settings may have another agent do it. The walls are taken away with each turn and not
+		// here: codex writes down that the folder is trusted where a thread may write, and then does what the folder's own settings say.
+		p := fields{"cwd": c.absolute(), "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "read-only"}
 		if c.cfg.Model != "" {
 			p["model"] = c.cfg.Model
 		}
@@ -139,7 +140,8 @@ func (c *codex) prompt(text string, files []string) {
 	}
 	c.turn, c.stop, c.usage, c.retries = "", false, event.Usage{}, 0
 	c.items, c.turning, c.working = map[string]*codexItem{}, map[string]bool{}, map[string]bool{}
-	c.request("turn/start", fields{"threadId": c.thread, "input": input}, func(result json.RawMessage, err *rpc.Error) {
+	walls := fields{"type": "dangerFullAccess"}
+	c.request("turn/start", fields{"threadId": c.thread, "input": input, "sandboxPolicy": walls}, func(result json.RawMessage, err *rpc.Error) {
 		var o struct {
 			Turn codexTurn `json:"turn"`
 		}

@@ -119,6 +119,8 @@ type codexNote struct {
 	Delta  string     `json:"delta"`
 	Part   int        `json:"summaryIndex"`
 
+	Changes []codexChange `json:"changes"`
+
 	Ended   codexTurn       `json:"turn"`
 	Error   *codexError     `json:"error"`
 	Retry   bool            `json:"willRetry"`
@@ -177,6 +179,10 @@ func (c *codex) notified(method string, params json.RawMessage) {
 	case "item/commandExecution/outputDelta":
 		if n.Delta != "" && c.items[n.ID] != nil {
 			c.tell(event.Event{Header: event.Header{Agent: agent, Call: n.ID}, Body: event.ToolOutput{Text: n.Delta}})
+		}
+	case "item/fileChange/patchUpdated": // what is asked about is what it is by then
+		if i := c.items[n.ID]; i != nil {
+			i.Changes = n.Changes
 		}
 	case "turn/plan/updated":
 		c.tell(event.Event{Header: h, Body: event.Plan{Fields: less(json.RawMessage(less(params, "threadId")), "turnId")}})

@@ -25,18 +25,18 @@ func TestCodexSaysHello(t *testing.T) {
 	p.wantOf()
 }
 
-// It is told to ask for everything and to put up no walls; the marks of another codex are kept from it. What it counted before it was resumed is not counted again.
+// It is told to ask for everything and, once it is asked, to put up no walls; the marks of another codex are kept from it. What it counted before it was resumed is not counted again.
 func TestCodexIsSetUp(t *testing.T) {
 	t.Setenv("CODEX_THREAD_ID", "another")
 	p := invite(t, Config{Agent: "codex", Model: "big"}, nil)
 	p.say("who")
-	p.want("text", p.told("text"), "text(01a1-thread false untrusted user danger-full-access big )")
+	p.want("text", p.told("text"), "text(01a1-thread false untrusted user read-only dangerFullAccess big )")
 	if p.s.ID() != "01a1-thread" {
 		t.Errorf("the session is %q", p.s.ID())
 	}
 	p = invite(t, Config{Agent: "codex", Resume: "01a1-old"}, nil)
 	v := p.say("who")
-	p.want("text", p.told("text", "turn.ended"), "text(01a1-old true untrusted user danger-full-access  ) turn.ended")
+	p.want("text", p.told("text", "turn.ended"), "text(01a1-old true untrusted user read-only dangerFullAccess  ) turn.ended")
 	if *v.Usage.CacheRead != 100 {
 		t.Errorf("%+v", v.Usage)
 	}
@@ -85,6 +85,8 @@ func TestCodexAsksTheGate(t *testing.T) {
 		{"somebody", "run make", nil, []gate.Answerer{gate.Auto{}}, "tool.called gate.asked gate.allowed(auto) " + ran, "accept", 0},
 		{"a file", "patch " + dir + "/a.txt", []event.Rule{allow("edit", "a.txt")}, nil, "tool.called gate.allowed(rule) tool.started tool.done", "accept", 0},
 		{"a file outside", "patch /etc/motd", []event.Rule{allow("edit", "*")}, nil, "tool.called gate.asked gate.denied(nobody) " + declined, "decline", 1},
+		{"a patch that grows", "patch a.txt /etc/motd", []event.Rule{allow("edit", "*")}, nil, "tool.called gate.asked gate.denied(nobody) " + declined, "decline", 1},
+		{"a file that is moved out", "moved /etc/motd", []event.Rule{allow("edit", "*")}, nil, "tool.called gate.asked gate.denied(nobody) " + declined, "decline", 1},
 		{"a protected file", "patch " + dir + "/.git/hooks/x", []event.Rule{allow("*", "*")}, nil, "tool.called gate.denied(rule) " + declined, "decline", 1},
 		{"the older forms", "old make", []event.Rule{allow("bash", "make"), allow("edit", "*")}, nil, "tool.called gate.allowed(rule) tool.started tool.called gate.asked gate.denied(nobody) tool.denied tool.cancelled?", "approved true", 1},
 		{"permissions", "wants b.txt", []event.Rule{allow("edit", "b.txt")}, nil, "tool.called gate.allowed(rule) tool.done", "granted 1", 0},

@@ -159,7 +159,7 @@ func (c *codexPlayer) play(prompt string) {
 	case "hello":
 		c.done("Hello.")
 	case "who":
-		c.done(fmt.Sprint(c.thread, " ", c.resumed, " ", text(c.place, "approvalPolicy"), " ", text(c.place, "approvalsReviewer"), " ", text(c.place, "sandbox"), " ", text(c.place, "model"), " ", os.Getenv("CODEX_THREAD_ID")))
+		c.done(fmt.Sprint(c.thread, " ", c.resumed, " ", text(c.place, "approvalPolicy"), " ", text(c.place, "approvalsReviewer"), " ", text(c.place, "sandbox"), " ", text(c.prompt, "params", "sandboxPolicy", "type"), " ", text(c.place, "model"), " ", os.Getenv("CODEX_THREAD_ID")))
 	case "run": // asks, and runs as it is told
 		c.speak("I run it.")
 		c.item("started", shell("call_1", rest, "inProgress", obj{"processId": nil}))
@@ -178,9 +178,16 @@ func (c *codexPlayer) play(prompt string) {
 		}
 		c.usage(c.turn)
 		c.done("It said " + got + ".")
-	case "patch":
-		change := obj{"type": "fileChange", "id": "call_1", "status": "inProgress", "changes": []obj{{"path": rest, "kind": obj{"type": "add"}, "diff": "hello\n"}}}
+	case "patch", "moved":
+		kind, path := obj{"type": "add"}, rest
+		if part == "moved" {
+			kind, path = obj{"type": "update", "move_path": rest}, "a.txt"
+		}
+		change := obj{"type": "fileChange", "id": "call_1", "status": "inProgress", "changes": []obj{{"path": path, "kind": kind, "diff": "hello\n"}}}
 		c.item("started", change)
+		if more, ok := strings.CutPrefix(rest, "a.txt "); ok { // which was not all
+			c.here("item/fileChange/patchUpdated", obj{"itemId": "call_1", "changes": []obj{{"path": more, "kind": obj{"type": "add"}}}})
+		}
 		m := c.ask("item/fileChange/requestApproval", obj{"itemId": "call_1", "grantRoot": nil})
 		change["status"] = map[string]string{"accept": "completed"}[text(m, "result", "decision")]
 		if change["status"] == "" {
