@@ -212,7 +212,7 @@ var pi = agent{
 	name: "pi", set: "pi", model: "mock/mock-model", flags: []string{"--mode", "yolo"},
 	cannot: map[string]string{"permission allowed": "it asks nobody", "permission denied": "it asks nobody"},
 	setup: func(w *world) {
-		w.set("PI_OFFLINE=1", "PI_SKIP_VERSION_CHECK=1", "PI_TELEMETRY=0", "HTTPS_PROXY=", "https_proxy=") // it would ask the proxy for what is here, too
+		w.set("PI_OFFLINE=1", "PI_SKIP_VERSION_CHECK=1", "PI_TELEMETRY=0")
 		write(w.t, filepath.Join(w.home, ".pi", "agent", "models.json"), strings.ReplaceAll(`{"providers":{"mock":{"baseUrl":"BASE/v1","api":"openai-completions","apiKey":"dummy",
  "models":[{"id":"mock-model","name":"Mock","reasoning":false,"input":["text"],"contextWindow":200000,"maxTokens":32000,
   "cost":{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":1}}]}}}`, "BASE", w.base))

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +308,30 @@ func TestPiRepeatsItself(t *testing.T) {
 	}
 	if old, new := sizes["0.74"], sizes["0.87"]; old > new*11/10 || new > 400*600 {
 		t.Errorf("%v", sizes)
+	}
+}
+
+// What the real pi said, as it was recorded.
+func TestPiRecorded(t *testing.T) {
+	const final = "text(Done. This is the final answer from the mock model.) reply.done(end_turn)"
+	for name, want := range map[string]string{
+		"tools3": "text(I will run a command.) tool.called tool.started tool.output tool.done text(Now I read a file.) tool.called tool.started tool.done " +
+			"text(Now I write a file.) tool.called tool.started tool.done " + final,
+		"parallel": "text(Three at once.) tool.called tool.called tool.called tool.started tool.started tool.started " +
+			"tool.output tool.done tool.output tool.done tool.output tool.done " + final,
+		"error401":  "error reply.failed(error)",
+		"error429":  "retry text(Hello after a rate limit.) reply.done(end_turn)",
+		"maxtokens": "text(This answer was truncated) error reply.failed(max_tokens)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := filepath.Abs(filepath.Join("testdata", "pi", name+".ndjson"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := visit(t, Config{})
+			p.say("replay " + file)
+			p.want("events", p.told("text", "tool.called", "tool.started", "tool.output", "tool.done", "tool.failed", "tool.cancelled", "retry", "error", "reply.done", "reply.failed"), want)
+			p.wantOf()
+		})
 	}
 }

@@ -104,9 +104,12 @@ func (p *pi) message(raw json.RawMessage) {
 			p.tell(event.Event{Body: event.Thought{Text: b.Thinking, Partial: cut}})
 		}
 	}
-	end := event.TurnEnded{Provider: m.Provider, Model: m.Model, Finish: piFinish[m.Stop], Said: m.Raw}
+	end := event.TurnEnded{Provider: m.Provider, Model: m.Model, Finish: piFinish[m.Stop]}
 	if end.Finish == "" {
-		end.Finish, end.Said = event.FinishOther, first(m.Raw, m.Stop)
+		end.Finish, end.Said = event.FinishOther, m.Stop
+	}
+	if m.Raw != "" && m.Raw != string(end.Finish) {
+		end.Said = m.Raw
 	}
 	end.Usage, end.Cost = m.Usage.spent()
 	p.usage, p.cost, p.blocks = p.usage.Add(end.Usage), p.cost.Add(end.Cost), nil

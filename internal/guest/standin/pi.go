@@ -196,6 +196,14 @@ func (p *piPlayer) play(m obj, prompt string) {
 	if part == "/command" { // one of its own, which asks no model
 		return
 	}
+	if part == "replay" { // what the real one said, as it was recorded
+		data, err := os.ReadFile(rest)
+		if err != nil {
+			panic(err)
+		}
+		p.raw(string(data))
+		return
+	}
 	if part == "late" { // it is stopped before it has begun
 		p.respond(p.aborted(), nil)
 	}
