@@ -158,7 +158,6 @@ func TestCodexThatDoesNotStop(t *testing.T) {
 	p.await(kind("tool.started"))
 	p.inbox <- event.Stop{}
 	p.await(kind("reply.cancelled"))
-	p.s.cfg.Grace = 5 * time.Second
 	if v := p.say("who"); v.Outcome != event.Done || !strings.HasPrefix(p.told("text"), "text(01a1-thread true") {
 		t.Errorf("%+v %s", v, p.told("text"))
 	}
