@@ -12,6 +12,8 @@ import (
 
 // A guest may be broken, or mean. Whatever it does, it ends, and what it asks is answered.
 func TestACPHostile(t *testing.T) {
+	defer func(size int) { postSize = size }(postSize)
+	postSize = 1 << 20
 	for _, c := range []struct {
 		prompt, want, reason string
 		outcome              event.Outcome

@@ -261,8 +261,8 @@ type post struct {
 	closed bool
 }
 
-// postSize bounds what a guest does not read: a prompt may be long, but answers are short.
-const postSize = 64 << 20
+// postSize bounds what a guest does not read: a prompt may be long, but answers are short. It is less in a test.
+var postSize = 64 << 20
 
 // add takes a line, unless too much waits already.
 func (p *post) add(line []byte) bool {

@@ -209,7 +209,9 @@ func kind(k event.Kind) func(event.Event) bool {
 }
 
 func (p *party) dump() {
-	for _, e := range p.journal() {
+	const most = 300
+	list := p.journal()
+	for _, e := range list[:min(len(list), most)] {
 		line := string(event.Append(nil, e))
 		p.t.Log(line[:min(len(line), 400)])
 	}

@@ -68,14 +68,16 @@ type tmux struct {
 	once    sync.Once
 	exit    proc.Exit
 	pid     int          // of the program
-	dead    atomic.Int32 // how often it was seen to be gone, and not how it ended
+	dead    atomic.Int64 // when it was first seen to be gone and not how it ended, in milliseconds
 	busy    sync.WaitGroup
 
 	client *proc.Process // is told when the pane changes
 }
 
-// tmuxTime is how long tmux may take to do what it is asked.
-const tmuxTime = 10 * time.Second
+const (
+	tmuxTime = 10 * time.Second // how long it may take to do what it is asked
+	tmuxDead = 3 * time.Second  // and to learn how a program ended: it may never, of one that ended as soon as it began
+)
 
 // ask gives tmux commands and returns what it says.
 func (t *tmux) ask(stdin io.Reader, args ...string) (string, error) {
@@ -144,21 +146,25 @@ func (t *tmux) follow() error {
 
 // look sees whether the program is still there. That it is gone is known a moment before how it ended.
 func (t *tmux) look() {
-	said, err := t.ask(nil, "display-message", "-p", "-t", "guest", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal}")
+	said, err := t.ask(nil, "display-message", "-p", "-t", "guest", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal},#{pid}")
 	if err != nil {
 		t.over(proc.Exit{Code: -1, Err: err})
 		return
 	}
-	words := strings.Split(strings.TrimSpace(said)+",,", ",")
+	words := strings.Split(strings.TrimSpace(said)+",,,", ",")
 	code, err := strconv.Atoi(words[1])
+	server, _ := strconv.Atoi(words[3])
 	switch {
 	case words[0] != "1":
 	case err == nil:
 		t.over(proc.Exit{Code: code})
 	case words[2] != "":
 		t.over(proc.Exit{Code: -1, Signal: words[2]})
-	case t.dead.Add(1) > 4: // it may never know of one that ended as soon as it began
+	case t.dead.CompareAndSwap(0, time.Now().UnixMilli()):
+	case time.Now().UnixMilli()-t.dead.Load() > tmuxDead.Milliseconds():
 		t.over(proc.Exit{Code: -1, Err: errors.New("tmux does not say how")})
+	case server > 1: // it sometimes misses that a child has died, and asks when it is told again
+		_ = syscall.Kill(server, syscall.SIGCHLD)
 	}
 }
 
