@@ -198,6 +198,9 @@ type Parser struct {
 	number               uint8     // of the kind, as in [Line]
 	minute               string    // as it is written: 2026-08-22T10:11:
 	from                 time.Time // when it began
+
+	rest []byte // of the header of the line before, from its time to its body, if that was like the one before it
+	same Header // what it says
 }
 
 // Parse reads the header of a line of JSON. The line keeps raw; it is good as long as raw is.
@@ -258,6 +261,13 @@ func (p *Parser) header(l *Line, raw []byte) int {
 			return 0
 		}
 	}
+	// Pieces of a text come in long rows, and differ in number and time only.
+	from := c.at
+	if end := from + len(p.rest); end > from && end <= len(raw) && string(raw[from:end]) == string(p.rest) {
+		l.Session, l.Agent, l.Call, l.Of, l.Kind, l.number = p.same.Session, p.same.Agent, p.same.Call, p.same.Of, p.kind, p.number
+		return end
+	}
+	p.rest = p.rest[:0]
 	if !c.key(`"session":"`, &l.Session, &p.session) || !c.key(`"agent":"`, &l.Agent, &p.agent) || !c.key(`"call":"`, &l.Call, &p.call) {
 		return 0
 	}
@@ -269,7 +279,8 @@ func (p *Parser) header(l *Line, raw []byte) int {
 	if !c.skip(`"kind":"`) {
 		return 0
 	}
-	if !c.again(string(p.kind)) {
+	again := c.again(string(p.kind))
+	if !again {
 		k, ok := c.plain()
 		if !ok || len(k) == 0 || !c.skip(`,`) {
 			return 0
@@ -280,6 +291,10 @@ func (p *Parser) header(l *Line, raw []byte) int {
 		return 0
 	}
 	l.Kind, l.number = p.kind, p.number
+	if again {
+		p.rest = append(p.rest, raw[from:c.at]...)
+		p.same.Session, p.same.Agent, p.same.Call, p.same.Of = l.Session, l.Agent, l.Call, l.Of
+	}
 	return c.at
 }
 

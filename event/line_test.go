@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -303,6 +304,32 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// What a Parser remembers of the lines before changes nothing.
+func TestParserOfMany(t *testing.T) {
+	var p Parser
+	pick := func(list ...string) string { return list[rand.IntN(len(list))] }
+	for seq := range 5000 {
+		h := Header{Seq: uint64(seq % 7), At: moment.Add(time.Duration(seq) * 70 * time.Millisecond), Session: pick("s", "s", "s", "", "other"), Agent: pick("", "", "a")}
+		h.Call, h.Of = pick("", "", "c", "d"), uint64(rand.IntN(3))
+		e := Event{h, TextDelta{Text: "t"}}
+		if rand.IntN(4) == 0 {
+			e.Body = Diag{Text: "t"}
+		}
+		raw := Append(nil, e)
+		switch rand.IntN(10) {
+		case 0:
+			raw = raw[:rand.IntN(len(raw))]
+		case 1:
+			raw = bytes.Replace(raw, []byte(`"kind"`), []byte(`"kin"`), 1)
+		}
+		got, err := p.Parse(raw)
+		want, alone := Parse(raw)
+		if (err == nil) != (alone == nil) || got.Header != want.Header || string(got.body) != string(want.body) || err == nil && got.Kind != e.Body.Kind() {
+			t.Fatalf("%s: %+v %v, alone %+v %v", raw, got, err, want, alone)
+		}
+	}
+}
+
 // A Parser copies the name of the session once.
 func TestParserAllocates(t *testing.T) {
 	raw := Append(nil, Event{Header{Seq: 1, At: moment, Session: "session", Agent: "agent", Call: "call"}, Diag{Text: "t"}})
@@ -341,6 +368,12 @@ func FuzzParse(f *testing.F) {
 				checkLine(t, slow)
 			}
 			return
+		}
+		for range 2 { // by what it remembers of the line before
+			var again Line
+			if !p.fast(&again, raw) || again.Header != fast.Header || string(again.body) != string(fast.body) {
+				t.Errorf("once more it is %+v, and was %+v", again, fast)
+			}
 		}
 		body, bodyErr := fast.Body()
 		if err != nil {

@@ -89,12 +89,18 @@ func (m Matcher) likely() bool {
 
 // CountFindings returns the number of findings in a whole text.
 func CountFindings(text string) int {
+	if !mayFind(text) {
+		return 0
+	}
 	var m Matcher
 	return m.Write(text) + m.Close()
 }
 
 // firstFinding returns the number of findings and where the first stands.
 func firstFinding(text string) (count, at int) {
+	if !mayFind(text) {
+		return 0, 0
+	}
 	var m Matcher
 	likely := m.scan(text, func(i int) {
 		if count++; count == 1 {
