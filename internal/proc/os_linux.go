@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,34 +136,27 @@ func send(e entry, kill bool) {
 }
 
 // orphans lists the children of ours that we did not start, and reaps those that have ended, so that they do not fill the table
-// while a run goes on. One in our session is left alone: somebody may wait for it. It is not whole if a list could not be read.
-// The house is locked.
+// while a run goes on. They are given to our first thread, which lives as long as we do. One in our session is left alone:
+// somebody may wait for it. The list is not whole if it could not be read. The house is locked.
 func orphans() (list []entry, whole bool) {
-	session := sessionOf(os.Getpid())
-	files, _ := filepath.Glob("/proc/self/task/*/children")
-	whole = len(files) > 0
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) { // else the thread has ended
-			whole = false
-		}
-		for _, word := range strings.Fields(string(data)) {
-			pid, _ := strconv.Atoi(word)
-			e, ok := readEntry(pid)
-			switch {
-			case !ok || e.session == session || house.started[pid] != nil:
-			case pid == house.guard:
-				if e.dead { // somebody killed it
-					endGuard()
-				}
-			case e.dead:
-				reap(pid)
-			default:
-				list = append(list, e)
-			}
+	if e, ok := readEntry(house.guard); house.guard != 0 && (!ok || e.dead) { // somebody killed it
+		endGuard()
+	}
+	self := os.Getpid()
+	session := sessionOf(self)
+	data, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", self))
+	for _, word := range strings.Fields(string(data)) {
+		pid, _ := strconv.Atoi(word)
+		e, ok := readEntry(pid)
+		switch {
+		case !ok || e.session == session || house.started[pid] != nil || pid == house.guard:
+		case e.dead:
+			reap(pid)
+		default:
+			list = append(list, e)
 		}
 	}
-	return list, whole
+	return list, err == nil
 }
 
 // reap takes the last word of an orphan, so that it leaves the table.
