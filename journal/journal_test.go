@@ -330,3 +330,22 @@ func TestCutEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// What nobody keeps is not forced to the disk; what somebody keeps is.
+func TestPassing(t *testing.T) {
+	for _, passing := range []bool{false, true} {
+		r, pipe, err := os.Pipe() // which cannot be forced anywhere
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &Writer{file: pipe, release: func() {}}
+		if passing {
+			w.Passing()
+		}
+		if err := w.Put(event.Event{Header: event.Header{Seq: 1}, Body: event.Prompt{Text: "p"}}); (err == nil) != passing {
+			t.Errorf("passing %t: %v", passing, err)
+		}
+		w.Close()
+		r.Close()
+	}
+}

@@ -19,6 +19,7 @@ type Writer struct {
 	last    uint64
 	size    int64 // up to the end of the last whole line
 	dirty   bool  // something is not yet forced to the disk
+	passing bool  // and nothing need be
 	buf     []byte
 	broken  error
 }
@@ -109,7 +110,7 @@ func (w *Writer) Put(e event.Event) error {
 	e = e.Stamp()
 	w.buf = append(event.Append(w.buf[:0], e), '\n')
 	_, err := w.file.Write(w.buf)
-	if err == nil && boundary[e.Kind] {
+	if err == nil && boundary[e.Kind] && !w.passing {
 		err = w.file.Sync()
 	}
 	if err != nil {
@@ -124,6 +125,13 @@ func (w *Writer) Put(e event.Event) error {
 		w.buf = nil
 	}
 	return nil
+}
+
+// Passing says that nobody keeps the file beyond the run: nothing is forced to the disk from now on.
+func (w *Writer) Passing() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.passing = true
 }
 
 // Last returns the number of the last event, 0 if there is none.
@@ -143,7 +151,7 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	var err error
-	if w.dirty && w.broken == nil {
+	if w.dirty && !w.passing && w.broken == nil {
 		err = w.file.Sync()
 	}
 	w.broken = errClosed

@@ -29,7 +29,11 @@ func (r *runner) prepare() (*journal.Writer, error) {
 		if err := r.enterWorkspace(); err != nil {
 			return nil, err
 		}
-		return journal.Create(r.journal())
+		w, err := journal.Create(r.journal())
+		if err == nil {
+			w.Passing()
+		}
+		return w, err
 	}
 	state, err := config.State(os.Getenv)
 	if err != nil {
