@@ -117,12 +117,12 @@ func opens(word string) bool {
 // mayFind says whether a whole text has a word of which every finding has one. Most have none, and to look for letters is faster
 // than to read words.
 func mayFind(text string) bool {
-	return has(text, '[', "[finding]", 0) || has(text, 'f', "failed", 0) || has(text, 'f', "confidence", 3) || has(text, 'v', "reviewer", 2) || has(text, 'c', "correction", 0)
+	return hasLetter(text, '[', marker, 0) || has(text, 'f', "failed", 0) || has(text, 'f', "confidence", 3) || has(text, 'v', "reviewer", 2) || has(text, 'c', "correction", 0)
 }
 
 // has says whether a text has a word, in any case, whose letter at is a given one.
 func has(text string, letter byte, word string, at int) bool {
-	return hasLetter(text, letter, word, at) || letter != '[' && hasLetter(text, letter-'a'+'A', word, at)
+	return hasLetter(text, letter, word, at) || hasLetter(text, letter-'a'+'A', word, at)
 }
 
 func hasLetter(text string, letter byte, word string, at int) bool {

@@ -139,8 +139,10 @@ func send(e entry, kill bool) {
 // while a run goes on. They are given to our first thread, which lives as long as we do. One in our session is left alone:
 // somebody may wait for it. The list is not whole if it could not be read. The house is locked.
 func orphans() (list []entry, whole bool) {
-	if e, ok := readEntry(house.guard); house.guard != 0 && (!ok || e.dead) { // somebody killed it
-		endGuard()
+	if house.guard != 0 {
+		if e, ok := readEntry(house.guard); !ok || e.dead { // somebody killed it
+			endGuard()
+		}
 	}
 	self := os.Getpid()
 	session := sessionOf(self)
