@@ -102,6 +102,9 @@ DIR" makes the links.
 // play runs a command line of a face.
 func play(from, root *cobra.Command, io IO, args []string) error {
 	dress(root, io)
+	if root.Name() == "avenor" {
+		args = avenorArgs(root, args)
+	}
 	root.SetArgs(args)
 	return root.ExecuteContext(from.Context())
 }

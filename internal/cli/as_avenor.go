@@ -32,43 +32,45 @@ var avenorFace = face{
 	denied: "blocked",
 }
 
-// avenorCommand is the command line of avenor. The word run may be left out, so what does not begin with a command is a run.
+// avenorCommand is the command line of avenor.
 func avenorCommand(io IO) *cobra.Command {
-	return &cobra.Command{
-		Use:                "avenor",
-		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := &cobra.Command{
-				Use:   "avenor",
-				Short: "be avenor",
-				Long: `Be avenor: supervise an agent, and write what happens as events, one JSON object a line, to the file that --on-event names.
+	root := &cobra.Command{
+		Use:   "avenor",
+		Short: "be avenor",
+		Long: `Be avenor: supervise an agent, and write what happens as events, one JSON object a line, to the file that --on-event names.
 
   avenor run --prompt "fix the tests" --on-event run.ndjson --auto-approve
   avenor watch --follow --classify run.ndjson
   avenor digest --classify run.ndjson`,
-			}
-			root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io), stableCommand(io), verifyCommand(io), channelCommand(io))
-			var words []string
-			for _, c := range root.Commands() {
-				words = append(words, c.Name())
-				c.Example = strings.ReplaceAll(c.Example, "sluice ", "avenor ")
-				c.Long = strings.ReplaceAll(c.Long, "\n  sluice ", "\n  avenor ")
-			}
-			switch {
-			case len(args) > 0 && slices.Contains([]string{"--version", "-version", "-v"}, args[0]):
-				_, err := fmt.Fprintln(io.Out, "avenor v"+programVersion())
-				return err
-			case len(args) > 0 && !slices.Contains(append(words, "help", "completion", "--help", "-h"), args[0]):
-				args = append([]string{"run"}, args...)
-			}
-			if len(args) > 1 {
-				if sub, _, err := root.Find(args[:1]); err == nil {
-					args = append(args[:1:1], twoDashes(sub.Flags(), args[1:])...)
-				}
-			}
-			return play(cmd, root, io, args)
-		},
+		Version: "v" + programVersion(),
 	}
+	root.SetVersionTemplate("avenor {{.Version}}\n")
+	root.AddCommand(avenorRunCommand(io), watchCommand(io), digestCommand(io), answerCommand(io), awaitCommand(io), controlCommand(io), emitCommand(io), stableCommand(io), verifyCommand(io), channelCommand(io))
+	for _, c := range root.Commands() {
+		c.Example = strings.ReplaceAll(c.Example, "sluice ", "avenor ")
+		c.Long = strings.ReplaceAll(c.Long, "\n  sluice ", "\n  avenor ")
+	}
+	return root
+}
+
+// avenorArgs are the arguments as we expect them. The word run may be left out, so what does not begin with a command is a run; and
+// avenor takes flags with one dash or two.
+func avenorArgs(root *cobra.Command, args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	switch args[0] {
+	case "-version":
+		return []string{"--version"}
+	case "--version", "-v", "help", "--help", "-h", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+		return args
+	}
+	sub, _, err := root.Find(args[:1])
+	if err != nil || sub == root {
+		args = append([]string{"run"}, args...)
+		sub, _, _ = root.Find(args[:1])
+	}
+	return append(args[:1:1], twoDashes(sub.Flags(), args[1:])...)
 }
 
 // twoDashes gives flags the dashes that we expect: avenor takes one or two.

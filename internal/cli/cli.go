@@ -152,12 +152,35 @@ func dress(root *cobra.Command, io IO) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return hinted{err, cmd.CommandPath() + " --help"}
 	})
-	root.InitDefaultCompletionCmd()
+	if !root.HasSubCommands() { // a face of one command: completion is no word of its prompt, and not worth a line of its help
+		root.CompletionOptions.HiddenDefaultCmd = true
+		if root.Args == nil {
+			root.Args = cobra.ArbitraryArgs
+		}
+	}
+	root.InitDefaultCompletionCmd("completion")
+	root.SetHelpCommand(helpCommand())
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" && !cmd.Runnable() { // else it has help for every shell that there is, and no failure
 			cmd.RunE = func(cmd *cobra.Command, args []string) error { return cmd.Help() }
 		}
 		cmd.Args = hintArgs(cmd.Args)
+	}
+}
+
+// helpCommand is cobra's, but fails if there is no such command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return hinted{fmt.Errorf("there is no command %q", strings.Join(args, " ")), cmd.Root().Name() + " --help"}
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
 	}
 }
 

@@ -72,9 +72,7 @@ func TestFacesNameTheirOwnFlags(t *testing.T) {
 
 // flagsOf are the flags of the command that a command line is for.
 func flagsOf(root *cobra.Command, line []string) map[string]bool {
-	if root.Name() == "avenor" {
-		root = avenorRunCommand(IO{})
-	} else if cmd, _, err := root.Find(line); err == nil {
+	if cmd, _, err := root.Find(line); err == nil {
 		root = cmd
 	}
 	has := map[string]bool{}
