@@ -92,7 +92,7 @@ func (c *claudeDecoder) result(l *claudeIn, h event.Header, emit func(event.Even
 	usage, cost := c.used(l)
 	e.end.Usage, e.end.Cost = e.end.Usage.Add(usage), e.end.Cost.Add(cost)
 	e.cancelled = strings.HasPrefix(l.Terminal, "aborted")
-	e.failed = l.IsError && !e.cancelled
+	e.failed = (l.IsError || l.Subtype != "success") && !e.cancelled // old versions ran out of turns without an error
 	e.end.Stop = claudeStop(l, e)
 	if e.failed {
 		c.problem(l, h, emit)
@@ -129,6 +129,9 @@ func (c *claudeDecoder) over(h event.Header, emit func(event.Event)) {
 // problem tells why a reply failed, unless the lines before have.
 func (c *claudeDecoder) problem(l *claudeIn, h event.Header, emit func(event.Event)) {
 	e := event.Error{Message: l.Result.Text(), Code: claudeCode(l.Status), Name: l.ErrorType}
+	if !l.IsError && l.Subtype == "" {
+		e.Message = "the result does not say whether it was a success"
+	}
 	if e.Message == "" {
 		e.Message = strings.Join(l.Errors, "; ")
 	}

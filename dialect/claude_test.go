@@ -47,6 +47,23 @@ func TestClaudeOutcomes(t *testing.T) {
 	}
 }
 
+// A result is a success if it says so, and only then.
+func TestClaudeResults(t *testing.T) {
+	for result, want := range map[string]string{
+		`"subtype":"success","is_error":false`:         "done; done end_turn; ; 0+0",
+		`"subtype":"success"`:                          "done; done end_turn; ; 0+0",
+		`"subtype":"success","is_error":true`:          "failed; failed error; ; 0+0",
+		`"subtype":"error_max_turns","is_error":false`: "failed; failed max_turn_requests; ; 0+0",
+		`"is_error":false`:                             "failed; failed error; ; 0+0",
+		`"result":"all is well"`:                       "failed; failed error; ; 0+0",
+	} {
+		line := `{"type":"result",` + result + `,"session_id":"s"}` + "\n"
+		if got := claudeSummary(decodeAll(t, []byte(line), &claude, StreamOptions{})); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", result, got, want)
+		}
+	}
+}
+
 func claudeSummary(events []event.Event) string {
 	var run string
 	var replies, calls []string
