@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/sandbox"
 	"github.com/sluice-dev/sluice/internal/secret"
 	"github.com/sluice-dev/sluice/internal/skill"
+	"github.com/sluice-dev/sluice/internal/spell"
 	"github.com/sluice-dev/sluice/internal/tool"
 )
 
@@ -255,7 +256,7 @@ func (e *equipment) profile(name string) (skill.Profile, error) {
 // roles are the profiles, as sub-agents may play them. None has more rights than its parent.
 func (r *runner) roles() (list []agent.Role) {
 	for _, p := range r.gear.profiles {
-		role := agent.Role{Name: p.Name, Description: p.Description, System: p.Prompt, Tools: p.Tools}
+		role := agent.Role{Name: p.Name, Description: p.Description, System: p.Prompt, Tools: r.face.named(p.Tools)}
 		var err error
 		if role.Rules, err = profileRules(nil, p.Ask, p.Deny); err != nil {
 			r.notice(fmt.Sprintf("%s: %v", p.Location, err))
@@ -271,6 +272,26 @@ func (r *runner) roles() (list []agent.Role) {
 		list = append(list, role)
 	}
 	return list
+}
+
+// missing tells which tools profiles name that nobody has: an agent without them is not what its profile says.
+func (r *runner) missing(tools []tool.Tool) {
+	known := r.face.named([]string{"skill", "task"})
+	for _, t := range tools {
+		known = append(known, t.Spec().Name)
+	}
+	for _, p := range r.gear.profiles {
+		for _, name := range r.face.named(p.Tools) {
+			if slices.Contains(known, name) {
+				continue
+			}
+			there := "there are " + strings.Join(known, ", ")
+			if near := spell.Nearest(name, known); near != "" {
+				there = "is " + near + " meant?"
+			}
+			r.notice(fmt.Sprintf("%s: there is no tool %q; %s", p.Location, name, there))
+		}
+	}
 }
 
 func profileRules(allow, ask, deny []string) (rules []event.Rule, err error) {

@@ -65,6 +65,7 @@ func (r *runner) labour(ctx context.Context, args []string) outcome.Verdict {
 		}
 	}
 	cfg := r.agent(ctx, name, prov, model, who, rules, check)
+	r.missing(cfg.Tools)
 	session := agent.New(cfg, r.line.src)
 	specs := session.Tools()
 	r.line.src.Emit(event.Event{Body: r.catalog(specs)})
