@@ -228,13 +228,8 @@ func newStructDecoder(t reflect.Type, fields []field) *structDecoder {
 	const few = 8
 	s := structDecoder{typ: t, base: int(fieldCount.Add(int64(len(fields)+1))) - len(fields) - 1}
 	for _, f := range fields {
-		offset, in := uintptr(0), t
-		for _, i := range f.index {
-			offset += in.Field(i).Offset
-			in = in.Field(i).Type
-		}
 		label := string(AppendString(nil, f.name)) + ":"
-		s.fields = append(s.fields, fieldDecoder{f.name, label, offset, decoderOf(f.typ)})
+		s.fields = append(s.fields, fieldDecoder{f.name, label, f.offset(t), decoderOf(f.typ)})
 	}
 	if len(fields) > few {
 		s.byName = make(map[string]int)

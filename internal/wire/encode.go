@@ -11,30 +11,51 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unsafe"
 )
 
-// Append appends v as compact JSON: the bytes encoding/json writes when it does not escape for HTML. What has no JSON,
-// as NaN, is null. A v that contains itself never ends.
+// Append appends v as compact JSON: the bytes encoding/json writes of a pointer to v when it does not escape for HTML. What
+// has no JSON, as NaN, is null. A v that contains itself never ends.
 func Append(dst []byte, v any) []byte {
 	if v == nil {
 		return append(dst, "null"...)
 	}
-	r := reflect.ValueOf(v)
-	return encoderOf(r.Type())(dst, r)
+	e := encoderOf(reflect.TypeOf(v))
+	if e.direct {
+		p := dataOf(&v)
+		return e.encode(dst, unsafe.Pointer(&p))
+	}
+	return e.encode(dst, dataOf(&v))
 }
 
-// An encodeFunc appends v.
-type encodeFunc func(dst []byte, v reflect.Value) []byte
+// dataOf is what an interface has beside the type: the address of its value; or, in the place of the address, a value that is
+// one itself, as pointers and maps are.
+func dataOf(v *any) unsafe.Pointer { return (*[2]unsafe.Pointer)(unsafe.Pointer(v))[1] }
+
+// An encodeFunc appends the value at p.
+type encodeFunc func(dst []byte, p unsafe.Pointer) []byte
+
+// An encoder encodes values of a type.
+type encoder struct {
+	encode encodeFunc
+	direct bool // the type is a pointer, or holds nothing but one
+}
 
 // How to encode a type is found out once.
-var encoders sync.Map // reflect.Type to encodeFunc
+var encoders sync.Map // reflect.Type to *encoder
 
-func encoderOf(t reflect.Type) encodeFunc {
-	if f, ok := encoders.Load(t); ok {
-		return f.(encodeFunc)
+func encoderOf(t reflect.Type) *encoder {
+	if e, ok := encoders.Load(t); ok {
+		return e.(*encoder)
 	}
-	f, _ := encoders.LoadOrStore(t, newEncoder(t))
-	return f.(encodeFunc)
+	e, _ := encoders.LoadOrStore(t, &encoder{newEncoder(t), isDirect(t)})
+	return e.(*encoder)
+}
+
+// isDirect says whether an interface has values of a type in the place of their address: then its zero value has none.
+func isDirect(t reflect.Type) bool {
+	zero := reflect.Zero(t).Interface()
+	return dataOf(&zero) == nil
 }
 
 func newEncoder(t reflect.Type) encodeFunc {
@@ -42,27 +63,29 @@ func newEncoder(t reflect.Type) encodeFunc {
 	case reflect.TypeFor[time.Time]():
 		return encodeTime
 	case reflect.TypeFor[json.RawMessage]():
-		return func(dst []byte, v reflect.Value) []byte { return AppendRaw(dst, v.Bytes()) }
+		return func(dst []byte, p unsafe.Pointer) []byte { return AppendRaw(dst, *(*[]byte)(p)) }
 	case reflect.TypeFor[JSON]():
-		return func(dst []byte, v reflect.Value) []byte { return append(dst, v.Bytes()...) }
+		return func(dst []byte, p unsafe.Pointer) []byte { return append(dst, *(*[]byte)(p)...) }
 	case reflect.TypeFor[json.Number]():
-		return encodeOther
+		return otherEncoder(t)
 	}
 	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer &&
 		(p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())) {
-		return encodeOther
+		return otherEncoder(t)
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return func(dst []byte, v reflect.Value) []byte { return AppendString(dst, v.String()) }
+		return func(dst []byte, p unsafe.Pointer) []byte { return AppendString(dst, *(*string)(p)) }
 	case reflect.Bool:
-		return func(dst []byte, v reflect.Value) []byte { return strconv.AppendBool(dst, v.Bool()) }
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return func(dst []byte, v reflect.Value) []byte { return strconv.AppendInt(dst, v.Int(), 10) }
+		return func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendBool(dst, *(*bool)(p)) }
+	case reflect.Int64:
+		return func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendInt(dst, *(*int64)(p), 10) }
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32:
+		return func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendInt(dst, valueAt(t, p).Int(), 10) }
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return func(dst []byte, v reflect.Value) []byte { return strconv.AppendUint(dst, v.Uint(), 10) }
+		return func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendUint(dst, valueAt(t, p).Uint(), 10) }
 	case reflect.Float32, reflect.Float64:
-		return func(dst []byte, v reflect.Value) []byte { return appendFloat(dst, v.Float(), t.Bits()) }
+		return func(dst []byte, p unsafe.Pointer) []byte { return appendFloat(dst, valueAt(t, p).Float(), t.Bits()) }
 	case reflect.Pointer:
 		return pointerEncoder(t)
 	case reflect.Slice:
@@ -75,11 +98,14 @@ func newEncoder(t reflect.Type) encodeFunc {
 		}
 	case reflect.Struct:
 		if fields, ok := fieldsOf(t); ok {
-			return structEncoder(fields)
+			return structEncoder(t, fields)
 		}
 	}
-	return encodeOther
+	return otherEncoder(t)
 }
+
+// valueAt is the value of type t at p, which has an address.
+func valueAt(t reflect.Type, p unsafe.Pointer) reflect.Value { return reflect.NewAt(t, p).Elem() }
 
 // appendFloat writes a number as JavaScript does: an exponent only for the very small and the very large.
 func appendFloat(dst []byte, f float64, bits int) []byte {
@@ -101,59 +127,62 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	return dst
 }
 
-func encodeTime(dst []byte, v reflect.Value) []byte {
-	t, _ := reflect.TypeAssert[time.Time](v)
+func encodeTime(dst []byte, p unsafe.Pointer) []byte {
 	from := len(dst)
-	dst, err := t.AppendText(append(dst, '"'))
+	dst, err := (*time.Time)(p).AppendText(append(dst, '"'))
 	if err != nil {
 		return append(dst[:from], "null"...)
 	}
 	return append(dst, '"')
 }
 
-// encodeOther leaves the value to its own MarshalJSON or to encoding/json, by its address if it has one, as some methods
-// are only there.
-func encodeOther(dst []byte, v reflect.Value) []byte {
-	if v.CanAddr() {
-		v = v.Addr()
+// otherEncoder leaves values to their own MarshalJSON or to encoding/json, by their address, as some methods are only there.
+func otherEncoder(t reflect.Type) encodeFunc {
+	return func(dst []byte, p unsafe.Pointer) []byte {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if e.Encode(reflect.NewAt(t, p).Interface()) != nil {
+			return append(dst, "null"...)
+		}
+		return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(v.Interface()) != nil {
-		return append(dst, "null"...)
-	}
-	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
 // lazilyEncode is [lazily] the other way.
 func lazilyEncode(t reflect.Type) func() encodeFunc {
-	return sync.OnceValue(func() encodeFunc { return encoderOf(t) })
+	if t.Kind() < reflect.Array || t.Kind() == reflect.String {
+		f := encoderOf(t).encode
+		return func() encodeFunc { return f }
+	}
+	return sync.OnceValue(func() encodeFunc { return encoderOf(t).encode })
 }
 
 func pointerEncoder(t reflect.Type) encodeFunc {
 	encode := lazilyEncode(t.Elem())
-	return func(dst []byte, v reflect.Value) []byte {
-		if v.IsNil() {
+	return func(dst []byte, p unsafe.Pointer) []byte {
+		to := *(*unsafe.Pointer)(p)
+		if to == nil {
 			return append(dst, "null"...)
 		}
-		return encode()(dst, v.Elem())
+		return encode()(dst, to)
 	}
 }
 
 func sliceEncoder(t reflect.Type) encodeFunc {
-	encode := lazilyEncode(t.Elem())
-	return func(dst []byte, v reflect.Value) []byte {
+	encode, size := lazilyEncode(t.Elem()), t.Elem().Size()
+	return func(dst []byte, p unsafe.Pointer) []byte {
+		v := valueAt(t, p)
 		if v.IsNil() {
 			return append(dst, "null"...)
 		}
-		encode := encode()
+		encode, first := encode(), v.UnsafePointer()
 		dst = append(dst, '[')
 		for i := range v.Len() {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = encode(dst, v.Index(i))
+			dst = encode(dst, unsafe.Add(first, uintptr(i)*size))
 		}
 		return append(dst, ']')
 	}
@@ -162,17 +191,20 @@ func sliceEncoder(t reflect.Type) encodeFunc {
 func mapEncoder(t reflect.Type) encodeFunc {
 	type member struct {
 		key string
-		v   reflect.Value
+		v   reflect.Value // a pointer
 	}
-	encode := lazilyEncode(t.Elem())
-	return func(dst []byte, v reflect.Value) []byte {
-		if v.IsNil() {
+	encode, elem := lazilyEncode(t.Elem()), t.Elem()
+	return func(dst []byte, p unsafe.Pointer) []byte {
+		m := valueAt(t, p)
+		if m.IsNil() {
 			return append(dst, "null"...)
 		}
 		encode := encode()
-		members := make([]member, 0, v.Len())
-		for key, v := range v.Seq2() {
-			members = append(members, member{key.String(), v})
+		members := make([]member, 0, m.Len())
+		for key, v := range m.Seq2() {
+			box := reflect.New(elem)
+			box.Elem().Set(v)
+			members = append(members, member{key.String(), box})
 		}
 		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.key, b.key) })
 		dst = append(dst, '{')
@@ -181,33 +213,32 @@ func mapEncoder(t reflect.Type) encodeFunc {
 				dst = append(dst, ',')
 			}
 			dst = append(AppendString(dst, m.key), ':')
-			dst = encode(dst, m.v)
+			dst = encode(dst, m.v.UnsafePointer())
 		}
 		return append(dst, '}')
 	}
 }
 
-func structEncoder(fields []field) encodeFunc {
+func structEncoder(t reflect.Type, fields []field) encodeFunc {
 	type fieldEncoder struct {
-		field
 		label  string // the comma before, the name and the colon
+		offset uintptr
 		encode encodeFunc
-		zero   func(reflect.Value) bool
+		omit   func(unsafe.Pointer) bool // nil: never
 	}
 	var all []fieldEncoder
 	for _, f := range fields {
 		label := string(AppendString([]byte(","), f.name)) + ":"
-		all = append(all, fieldEncoder{f, label, encoderOf(f.typ), zeroTest(f.typ)})
+		all = append(all, fieldEncoder{label, f.offset(t), encoderOf(f.typ).encode, f.omitter()})
 	}
-	return func(dst []byte, v reflect.Value) []byte {
+	return func(dst []byte, p unsafe.Pointer) []byte {
 		from := len(dst)
 		for i := range all {
 			f := &all[i]
-			inner := f.at(v)
-			if f.omitEmpty && empty(inner) || f.omitZero && f.zero(inner) {
-				continue
+			inner := unsafe.Add(p, f.offset)
+			if f.omit == nil || !f.omit(inner) {
+				dst = f.encode(append(dst, f.label...), inner)
 			}
-			dst = f.encode(append(dst, f.label...), inner)
 		}
 		if len(dst) == from {
 			return append(dst, "{}"...)

@@ -3,7 +3,9 @@ package wire
 import (
 	"reflect"
 	"strings"
+	"time"
 	"unicode"
+	"unsafe"
 )
 
 // A field is a struct field as JSON sees it.
@@ -15,12 +17,14 @@ type field struct {
 	omitZero  bool
 }
 
-// at returns the field of the struct v.
-func (f *field) at(v reflect.Value) reflect.Value {
+// offset is where the field lies in the struct type t.
+func (f *field) offset(t reflect.Type) (offset uintptr) {
 	for _, i := range f.index {
-		v = v.Field(i)
+		sf := t.Field(i)
+		offset += sf.Offset
+		t = sf.Type
 	}
-	return v
+	return offset
 }
 
 // fieldsOf returns the fields of struct type t in the order they are written, those of embedded structs in the place of
@@ -97,38 +101,60 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// empty says whether omitempty omits v.
-func empty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
-		return v.Len() == 0
-	case reflect.Struct:
-		return false
+// omitter returns what tells whether a value of the field is left out; nil if none is.
+func (f *field) omitter() func(unsafe.Pointer) bool {
+	empty, zero := never, never
+	if f.omitEmpty {
+		empty = emptyTest(f.typ)
 	}
-	return v.IsZero()
+	if f.omitZero {
+		zero = zeroTest(f.typ)
+	}
+	switch {
+	case !f.omitEmpty && !f.omitZero:
+		return nil
+	case !f.omitZero:
+		return empty
+	case !f.omitEmpty:
+		return zero
+	}
+	return func(p unsafe.Pointer) bool { return empty(p) || zero(p) }
+}
+
+func never(unsafe.Pointer) bool { return false }
+
+// emptyTest returns what tells whether omitempty omits a value of type t.
+func emptyTest(t reflect.Type) func(unsafe.Pointer) bool {
+	switch t.Kind() {
+	case reflect.String:
+		return func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
+	case reflect.Bool:
+		return func(p unsafe.Pointer) bool { return !*(*bool)(p) }
+	case reflect.Pointer:
+		return func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
+	case reflect.Array, reflect.Map, reflect.Slice:
+		return func(p unsafe.Pointer) bool { return valueAt(t, p).Len() == 0 }
+	case reflect.Struct:
+		return never
+	}
+	return func(p unsafe.Pointer) bool { return valueAt(t, p).IsZero() }
 }
 
 type zeroer interface{ IsZero() bool }
 
 // zeroTest returns what tells whether omitzero omits a value of type t.
-func zeroTest(t reflect.Type) func(reflect.Value) bool {
+func zeroTest(t reflect.Type) func(unsafe.Pointer) bool {
 	is := reflect.TypeFor[zeroer]()
 	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[time.Time]():
+		return func(p unsafe.Pointer) bool { return (*time.Time)(p).IsZero() }
 	case t.Implements(is) && (kind == reflect.Interface || kind == reflect.Pointer):
-		return func(v reflect.Value) bool {
+		return func(p unsafe.Pointer) bool {
+			v := valueAt(t, p)
 			return v.IsNil() || v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() || v.Interface().(zeroer).IsZero()
 		}
-	case t.Implements(is):
-		return func(v reflect.Value) bool { return v.Interface().(zeroer).IsZero() }
 	case reflect.PointerTo(t).Implements(is):
-		return func(v reflect.Value) bool {
-			if !v.CanAddr() {
-				box := reflect.New(t)
-				box.Elem().Set(v)
-				v = box.Elem()
-			}
-			return v.Addr().Interface().(zeroer).IsZero()
-		}
+		return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Interface().(zeroer).IsZero() }
 	}
-	return reflect.Value.IsZero
+	return func(p unsafe.Pointer) bool { return valueAt(t, p).IsZero() }
 }
