@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,43 @@ func BenchmarkAppendStd(b *testing.B) {
 				dst, _ = json.Marshal(c.value)
 			}
 			b.SetBytes(int64(len(dst)))
+		})
+	}
+}
+
+// What agents read and print most: source code, and the output of tests.
+func quotable(b *testing.B) map[string]string {
+	code, err := os.ReadFile("quote.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return map[string]string{
+		"code":   string(code),
+		"output": strings.Repeat("ok  \tgithub.com/example/pkg/sub\t0.012s\n--- PASS: TestSomething (0.00s)\n\t\"quoted\" output\n", 50),
+		"prose":  strings.Repeat("The quick brown fox jumps over the lazy dog – and then it sleeps. ", 50),
+	}
+}
+
+func BenchmarkUnquote(b *testing.B) {
+	for name, text := range quotable(b) {
+		lit := AppendString(nil, text)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(lit)))
+			for b.Loop() {
+				Unquote(lit)
+			}
+		})
+	}
+}
+
+func BenchmarkQuote(b *testing.B) {
+	for name, text := range quotable(b) {
+		dst := AppendString(nil, text)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(dst)))
+			for b.Loop() {
+				dst = AppendString(dst[:0], text)
+			}
 		})
 	}
 }

@@ -27,8 +27,8 @@ func (d *Doc) Parse(data []byte) error {
 	d.s = scanner{data: data}
 	d.nodes = d.nodes[:0]
 	i := -1
-	if len(data) > math.MaxUint32 {
-		d.s.fail(math.MaxUint32, "too long")
+	if uint64(len(data)) > math.MaxUint32 {
+		d.s.fail(0, "too long")
 	} else if i = d.s.begin(); i >= 0 {
 		i = d.s.end(d.value(i))
 	}

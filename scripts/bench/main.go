@@ -197,7 +197,7 @@ func measure(mb float64, name string, args ...string) (speed float64, peak int64
 	}
 	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
-	return mb / cpu.Seconds(), use.Maxrss, nil
+	return mb / cpu.Seconds(), int64(use.Maxrss), nil
 }
 
 // tell converts a file to another dialect.

@@ -64,7 +64,7 @@ type codexPlayer struct {
 func (c *codexPlayer) reply(m obj, result any) { c.say(obj{"id": m["id"], "result": result}) }
 
 func (c *codexPlayer) note(method string, params obj) {
-	c.say(obj{"method": method, "params": params, "emittedAtMs": 1794704973560})
+	c.say(obj{"method": method, "params": params, "emittedAtMs": int64(1794704973560)})
 }
 
 // here is a notification of the turn that goes on.

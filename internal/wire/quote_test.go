@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// What stands in literals, plain and escaped, as we write it and as others do; and what should not.
+var (
+	right = []string{
+		"a", "some words ", strings.Repeat("long ", 30), "\x7f", "ä", "€", "😀", "\u2028", "\u2029", "\ufffd", "\xff", "\xe2\x80",
+		`\n`, `\t`, `\"`, `\\`, `\/`, `\b`, `\f`, `\r`, `\u0041`, `\u2028`, `\ud83d\ude00`, `\ud83d`, `\udc00`,
+	}
+	wrong  = []string{"\t", "\n", "\x00", "\x1f", `"`, `\`, `\u12`, `\x`}
+	pieces = slices.Concat(right, wrong)
+)
+
+func FuzzQuote(f *testing.F) {
+	for _, p := range pieces {
+		f.Add(p, uint8(3), uint8(70))
+		f.Add(p, uint8(62), uint8(0))
+	}
+	f.Fuzz(func(t *testing.T, s string, before, times uint8) {
+		checkQuote(t, strings.Repeat(".", int(before))+strings.Repeat(s, int(times)+1))
+	})
+}
+
+func TestQuote(t *testing.T) {
+	for _, p := range pieces { // at the end of a long one, and in its middle
+		checkQuote(t, strings.Repeat(`word\n`, 80)+p)
+		checkQuote(t, strings.Repeat(`word\n`, 80)+p+strings.Repeat(`word\n`, 80))
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 6000 {
+		of := pieces
+		if i%2 == 0 { // of a few sorts
+			of = []string{`\n`, right[rnd.IntN(len(right))], right[rnd.IntN(len(right))]}
+		}
+		var s strings.Builder
+		for n := rnd.IntN(200); n >= 0; n-- {
+			s.WriteString(of[rnd.IntN(len(of))])
+		}
+		checkQuote(t, s.String())
+	}
+}
+
+// checkQuote writes s, and reads it as the inside of a literal; both must be what encoding/json does.
+func checkQuote(t *testing.T, s string) {
+	t.Helper()
+	if got, want := string(AppendString([]byte("x"), s)), "x"+std(s); got != want {
+		t.Fatalf("AppendString(%q) = %s, want %s", s, got, want)
+	}
+	lit := []byte(`"` + s + `"`)
+	var want string
+	err := json.Unmarshal(lit, &want)
+	got, ok := Unquote(lit)
+	if ok != (err == nil) || ok && got != want {
+		t.Fatalf("Unquote(%q) = %q, %v, want %q, %v", lit, got, ok, want, err)
+	}
+	if ok { // now it is perhaps remembered how it was written
+		if again := string(AppendString([]byte("x"), got)); again != "x"+std(want) {
+			t.Fatalf("AppendString(Unquote(%q)) = %s", lit, again)
+		}
+	}
+}
+
+// Many may read and write at once, and none gets what another has read.
+func TestLatest(t *testing.T) {
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			lit := AppendString(nil, strings.Repeat(string(rune('a'+i))+"\n", 300))
+			for range 2000 {
+				text, ok := Unquote(lit)
+				if again := AppendString(nil, text); !ok || string(again) != string(lit) {
+					t.Errorf("%s came back as %s", lit, again)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The part of a string that was read is another string.
+func TestLatestPart(t *testing.T) {
+	lit := AppendString(nil, strings.Repeat("line\n", 200))
+	text, _ := Unquote(lit)
+	for _, part := range []string{text[:len(text)-5], text[5:], text} {
+		if got := string(AppendString(nil, part)); got != std(part) {
+			t.Errorf("%q came out as %s", part, got)
+		}
+	}
+}
