@@ -69,6 +69,7 @@ type aictrlEncoder struct {
 	message    string        // of the last error
 	answered   bool          // a message was told: an error before it did not end the run
 	failed     bool          // a session_error stands among the lines that are kept
+	metadata   wire.JSON     // of the call that is told: room for the next
 }
 
 // aictrlKey names a call: ids are an agent's own.

@@ -43,7 +43,8 @@ func (a *aictrlEncoder) toolUse(dst []byte, e event.Event) []byte {
 		call = &aictrlCall{}
 	}
 	delete(a.calls, key)
-	state := aictrlState{Status: "completed", Input: arguments(call.Input), Metadata: aictrlMetadata(end), Title: end.Title}
+	a.metadata = appendAictrlMetadata(a.metadata[:0], end)
+	state := aictrlState{Status: "completed", Input: arguments(call.Input), Metadata: a.metadata, Title: end.Title}
 	if text, failed := aictrlWhy(e.Body, call.denied); failed {
 		state.Status, state.Error = "error", text
 	}
@@ -88,11 +89,12 @@ func aictrlReasoned(what, why string) string {
 	return what + ": " + why
 }
 
-// aictrlMetadata puts what the document shows in front of the tool's own.
-func aictrlMetadata(end event.ToolEnd) wire.JSON {
-	dst := append(make([]byte, 0, len(end.Output)+len(end.Output)/8+64), '{')
+// appendAictrlMetadata puts what the document shows in front of the tool's own.
+func appendAictrlMetadata(dst wire.JSON, end event.ToolEnd) wire.JSON {
+	dst = append(dst, '{')
+	from := len(dst)
 	add := func(key string) {
-		if len(dst) > 1 {
+		if len(dst) > from {
 			dst = append(dst, ',')
 		}
 		dst = append(wire.AppendString(dst, key), ':')
