@@ -46,7 +46,7 @@ func (f *followed) want(lines ...string) {
 			if h.err != nil || h.text != want || !open {
 				f.Fatalf("heard %q, %v, want %q", h.text, h.err, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(60 * time.Second):
 			f.Fatalf("%q never came", want)
 		}
 	}

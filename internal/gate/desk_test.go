@@ -24,7 +24,7 @@ var (
 
 func wait(t *testing.T, q *Question) Answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	a, err := q.Wait(ctx)
 	if err != nil {

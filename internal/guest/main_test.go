@@ -151,7 +151,7 @@ func (p *party) wait() outcome.Verdict {
 	case v := <-p.done:
 		p.check()
 		return v
-	case <-time.After(30 * time.Second):
+	case <-time.After(60 * time.Second):
 		p.dump()
 		p.t.Fatal("it does not end")
 	}
@@ -161,7 +161,7 @@ func (p *party) wait() outcome.Verdict {
 // await waits for an event that f likes.
 func (p *party) await(f func(event.Event) bool) event.Event {
 	p.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(60 * time.Second)
 	for {
 		p.mu.Lock()
 		i := slices.IndexFunc(p.events, f)

@@ -78,7 +78,7 @@ func (b *bench) told() (list []string) {
 // await waits until something was told.
 func (b *bench) await(prefix string) {
 	b.t.Helper()
-	enough := time.After(10 * time.Second)
+	enough := time.After(60 * time.Second)
 	for !slices.ContainsFunc(b.told(), func(s string) bool { return strings.HasPrefix(s, prefix) }) {
 		select {
 		case <-b.grew:
@@ -120,7 +120,7 @@ func ourselves(name, kind string, args ...string) Server {
 	if err != nil {
 		panic(err)
 	}
-	return Server{Name: name, Command: append([]string{exe, "serve", kind}, args...), StartTimeout: 5 * time.Second}
+	return Server{Name: name, Command: append([]string{exe, "serve", kind}, args...), StartTimeout: time.Minute}
 }
 
 // overBoth runs a test with the good server over both transports.
@@ -237,7 +237,7 @@ func TestCallIsCancelled(t *testing.T) {
 		if r.Error != "MCP server s failed the call: stopped by SIGINT" {
 			t.Errorf("%+v", r)
 		}
-		timed, done := context.WithTimeout(t.Context(), 5*time.Second)
+		timed, done := context.WithTimeout(t.Context(), 60*time.Second)
 		defer done()
 		if await(timed, cancelled); timed.Err() != nil {
 			t.Error("the server was not told")

@@ -36,7 +36,7 @@ func serve(t *testing.T, text string, o Options) *httptest.Server {
 
 // soon is a context that ends long after any of these tests should.
 func soon(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
 	t.Cleanup(stop)
 	return ctx
 }

@@ -82,7 +82,7 @@ ctypes.CDLL(None).syscall(60, 0)
 		t.Error("nothing was killed")
 	}
 	waitFor(t, "its end", func() bool { return syscall.Kill(pid, 0) != nil })
-	if time.Since(begin) > 2*time.Second {
+	if time.Since(begin) > 60*time.Second {
 		t.Error("it took too long")
 	}
 }

@@ -198,7 +198,7 @@ func TestGrandchildHoldsStdout(t *testing.T) {
 	p := start(t, &g, Cmd{Args: []string{"/bin/sh", "-c", "sleep 600 & echo bg; exec sh -c 'echo last'"}, Stdout: out})
 	select {
 	case <-p.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("wait hangs on the grandchild's pipe")
 	}
 	if out.String() != "bg\nlast\n" {
@@ -257,7 +257,7 @@ func TestStubbornIsKilled(t *testing.T) {
 			if len(killed) != 1 || !strings.HasPrefix(killed[0], strconv.Itoa(pid)+" ") || !strings.Contains(killed[0], "play-stubborn") {
 				t.Errorf("killed %q, want %d", killed, pid)
 			}
-			if d := time.Since(begin); d < 50*time.Millisecond || d > 2*time.Second {
+			if d := time.Since(begin); d < 50*time.Millisecond || d > 30*time.Second {
 				t.Errorf("took %v", d)
 			}
 			p.Wait()
@@ -284,7 +284,7 @@ func TestTermIsEnoughForThePolite(t *testing.T) {
 	p.Signal(syscall.SIGSTOP)
 	begin := time.Now()
 	g.Close()
-	if time.Since(begin) > 10*time.Second {
+	if time.Since(begin) > 30*time.Second {
 		t.Error("the grace was waited for")
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -305,7 +305,7 @@ func TestKillWhileClosing(t *testing.T) {
 		if p.Wait().Signal != "killed" {
 			t.Errorf("exit %v, close told %q", p.Wait(), killed)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("Close waits for the grace")
 	}
 }

@@ -375,7 +375,7 @@ func TestMessagesFailures(t *testing.T) {
 // A model that says each byte for itself is no stalled one.
 func TestMessagesTrickle(t *testing.T) {
 	server, _ := serve(t, `steps: [{text: hi, fault: {trickle: 1us}}]`)
-	got, err := collect(t, t.Context(), ways[0].open(t, server, 2*time.Second), provider.Request{History: prompt("go")})
+	got, err := collect(t, t.Context(), ways[0].open(t, server, 30*time.Second), provider.Request{History: prompt("go")})
 	if err != nil || len(got) != 2 {
 		t.Errorf("%v, %v", brief(got), err)
 	}

@@ -51,7 +51,7 @@ func raw(t *testing.T, o rpc.Options) (*rpc.Conn, net.Conn, *bufio.Reader) {
 }
 
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

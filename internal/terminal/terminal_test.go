@@ -40,7 +40,7 @@ func options(t *testing.T, args ...string) Options {
 // await waits until the screen shows a text.
 func await(t *testing.T, on Terminal, text string) string {
 	t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(60 * time.Second)
 	for {
 		screen := on.Screen()
 		if strings.Contains(screen, text) {

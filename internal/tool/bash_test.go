@@ -121,7 +121,7 @@ func TestBashTimeout(t *testing.T) {
 	if want := "timed out after 700ms and was killed: set timeout (at most 600000), or run it in the background"; r.Error != want || r.Exit != nil || r.Output != "begun\n" {
 		t.Errorf("%+v", r)
 	}
-	if d := time.Since(begin); d > 3*time.Second {
+	if d := time.Since(begin); d > 60*time.Second {
 		t.Errorf("took %v", d)
 	}
 	if pid := stubbornPid(t, b); !gone(pid) {
@@ -151,7 +151,7 @@ func TestBashCancelled(t *testing.T) {
 		if r.Error != "cancelled: it was killed" || r.Output != "begun\n" {
 			t.Errorf("%+v", r)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("it does not return")
 	}
 	if !gone(pid) {

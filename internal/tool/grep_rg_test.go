@@ -232,7 +232,7 @@ func TestRipgrepIsCancelled(t *testing.T) {
 		if r.Error == "" || !gone(pid) {
 			t.Errorf("%+v, gone: %v", r, gone(pid))
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("it does not end")
 	}
 	b.opts.Group.Close()
