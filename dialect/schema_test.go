@@ -16,6 +16,7 @@ import (
 // the clean streams, and about each of them with a field taken away or changed.
 func TestSchemaAndLinterAgree(t *testing.T) {
 	each(t, func(t *testing.T, d *Dialect) {
+		t.Parallel()
 		schema := compile(t, d.Name, d.Schema())
 		seen := map[string]bool{}
 		for _, s := range samples(t, d, "clean") {

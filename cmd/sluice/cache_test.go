@@ -31,7 +31,7 @@ func TestPromptCacheHits(t *testing.T) {
 	}}))
 	defer server.Close()
 	cmd := exec.Command("sluice", "run", "--ephemeral", "--mode", "yolo", "--model", "anthropic/m", "--format", "native", "-C", t.TempDir(), strings.Repeat("Go on. ", 200))
-	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Clean(t.TempDir()), "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=k"}
+	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Clean(t.TempDir()), "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=k", "GORACE=" + os.Getenv("GORACE")}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -103,7 +103,7 @@ func TestEscapes(t *testing.T) {
 			}
 			cmd := exec.Command("sluice", "run", "-C", work, "--ephemeral", "--mode", mode, "--allow", "bash(git *)", "--allow", "bash(ls *)", "--deny", "bash(rm *)",
 				"--model", "script/"+filepath.Join(top, "plot.yaml"), "--format", "native", "go")
-			cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}
+			cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "GORACE=" + os.Getenv("GORACE")}
 			stdout, _ := cmd.Output()
 			if code := cmd.ProcessState.ExitCode(); code != 5 {
 				t.Errorf("exit %d, want 5: denied", code)

@@ -71,7 +71,7 @@ func newRun(t *testing.T, d *dialect.Dialect) *run {
 	}
 	r.env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + r.path("home"), "TMPDIR=" + r.path("tmp"), "XDG_STATE_HOME=" + r.path("state"),
-		"XDG_CONFIG_HOME=" + r.path("home"), "ANTHROPIC_API_KEY=" + key, "STRAYS=" + r.path("strays"),
+		"XDG_CONFIG_HOME=" + r.path("home"), "ANTHROPIC_API_KEY=" + key, "STRAYS=" + r.path("strays"), "GORACE=" + os.Getenv("GORACE"),
 	}
 	r.args = append(r.flags(d, session), "Do it.")
 	return r

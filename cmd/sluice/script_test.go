@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLES", filepath.Join(root, "examples"))
 			env.Setenv("ROOT", root)
 			env.Setenv("NO_COLOR", os.Getenv("NO_COLOR"))
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 	})

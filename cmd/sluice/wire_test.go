@@ -59,7 +59,7 @@ steps:
 		t.Run(tt.model, func(t *testing.T) {
 			home := t.TempDir()
 			cmd := exec.Command("sluice", "run", "--format", "native", "-C", work, "--model", tt.model, "--thinking", "low", "What does the note say?")
-			cmd.Env = append(tt.env, "HOME="+home, "PATH="+os.Getenv("PATH"))
+			cmd.Env = append(tt.env, "HOME="+home, "PATH="+os.Getenv("PATH"), "GORACE="+os.Getenv("GORACE"))
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Run(); err != nil {
