@@ -352,7 +352,7 @@ func TestMessagesFailures(t *testing.T) {
 			server, _ := serve(t, "chunk: 2\nsteps: ["+step+", fault: "+tt.fault+"}]")
 			var idle time.Duration
 			if strings.HasPrefix(name, "hang") {
-				idle = 500 * time.Millisecond
+				idle = 2 * time.Second
 			}
 			for _, w := range ways {
 				got, err := collect(t, t.Context(), w.open(t, server, idle), provider.Request{History: prompt("go")})

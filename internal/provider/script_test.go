@@ -153,7 +153,7 @@ steps:
 				t.Parallel()
 				o := Options{}
 				if tt.class == Stalled {
-					o.Idle = 500 * time.Millisecond
+					o.Idle = 2 * time.Second
 				}
 				m := playBy(t, way, fmt.Sprintf(step, fault), o)
 				// A failed attempt tells no call, and its last block is partial, by every way.
