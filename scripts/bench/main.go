@@ -1,8 +1,8 @@
 //go:build unix
 
 // Bench measures the readers against jq on the same files, in one run, and prints one table: megabytes per CPU-second and
-// their ratio, best of a few rounds taken in turn; then the peak memory on a file of a gigabyte; then what a run of the agent
-// costs, as ratios to the least that an agent can do (scripts/floor).
+// their ratio, best of a few rounds taken in turn; then what a run of the agent costs, as ratios to the least that an agent can do
+// (scripts/floor); then the peak memory on a file of a gigabyte.
 //
 // The files are a long run of our own agent (texts, calls with outputs of 2 to 9 kB; and the same with forty deltas a turn), and
 // that run told in the other dialects. "recorded" are the short recorded runs of a program again and again: hardly any output,
@@ -136,10 +136,10 @@ func run() error {
 		fmt.Fprintf(w, "%s\t%.0f\t%.1f\t%.1f\t%.0f\t%s\t\n", r.name, r.best, r.other, r.best/r.other, r.bar, verdict)
 	}
 	w.Flush()
-	if err := memory(dir, sluice); err != nil {
+	if err := agents(dir, sluice); err != nil {
 		return err
 	}
-	return agents(dir, sluice)
+	return memory(dir, sluice) // last, since the disk is busy with its files for a while
 }
 
 // profile runs our commands and writes the compiler's profile.
