@@ -131,7 +131,7 @@ func TestBashTimeout(t *testing.T) {
 
 func TestBashTimeoutIsBounded(t *testing.T) {
 	b := benchWith(t, nil, Options{MaxTimeout: 50 * time.Millisecond})
-	for _, args := range []object{{"command": "sleep 600"}, {"command": "sleep 600", "timeout": 1 << 50}} {
+	for _, args := range []object{{"command": "sleep 600"}, {"command": "sleep 600", "timeout": int64(1) << 50}} {
 		if r := b.run("bash", args); !strings.HasPrefix(r.Error, "timed out after 50ms") {
 			t.Errorf("%v: %+v", args, r)
 		}
