@@ -42,7 +42,7 @@ profile:
 	$(GO) run ./scripts/bench profile
 
 # Against other people's programs, fetched from npm into the user's cache: needs the network, node and npm. AGENT=NAME takes one of them:
-# mcp, claude, claude-tui, claude-channel, claude-acp, opencode, gemini, qwen, acpx. It prints what became of each of them.
+# mcp, claude, claude-tui, claude-channel, claude-acp, codex, opencode, gemini, qwen, pi, acpx. It prints what became of each of them.
 interop:
 	cd interop && AGENT="$(AGENT)" $(GO) test -tags interop -count=1 -timeout 30m
 

@@ -33,14 +33,20 @@ type face struct {
 	exit    func(event.RunEnd, outcome.Verdict) int // its exit codes; nil: ours
 }
 
-// faces are those that can be played, each as a command line of its own.
-func faces() map[string]func(IO) *cobra.Command {
-	return map[string]func(IO) *cobra.Command{
-		"aictrl": aictrlCommand,
-		"aionrs": aionrsCommand,
-		"avenor": avenorCommand,
-		"enso":   ensoCommand,
-		"grok":   grokCommand,
+// A commandLine is how a face is called.
+type commandLine struct {
+	command func(IO) *cobra.Command
+	arrange func(root *cobra.Command, args []string) []string // puts arguments as we expect them; nil: they are so
+}
+
+// faces are those that can be played.
+func faces() map[string]commandLine {
+	return map[string]commandLine{
+		"aictrl": {command: aictrlCommand},
+		"aionrs": {command: aionrsCommand},
+		"avenor": {command: avenorCommand, arrange: avenorArgs},
+		"enso":   {command: ensoCommand},
+		"grok":   {command: grokCommand},
 	}
 }
 
@@ -90,23 +96,19 @@ DIR" makes the links.
 			if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
 				return cmd.Help()
 			}
-			command, ok := faces()[args[0]]
+			face, ok := faces()[args[0]]
 			if !ok {
 				return hinted{fmt.Errorf("nobody knows how to be %q", args[0]), guess("sluice as ", args[0], faceNames())}
 			}
-			return play(cmd, command(io), io, args[1:])
+			root, args := face.command(io), args[1:]
+			dress(root, io)
+			if face.arrange != nil {
+				args = face.arrange(root, args)
+			}
+			root.SetArgs(args)
+			return root.ExecuteContext(cmd.Context())
 		},
 	}
-}
-
-// play runs a command line of a face.
-func play(from, root *cobra.Command, io IO, args []string) error {
-	dress(root, io)
-	if root.Name() == "avenor" {
-		args = avenorArgs(root, args)
-	}
-	root.SetArgs(args)
-	return root.ExecuteContext(from.Context())
 }
 
 // guess is the command that somebody probably meant, or all that there are.

@@ -59,7 +59,7 @@ func TestFacesNameTheirOwnFlags(t *testing.T) {
 				if talks := name == "aionrs" || name == "grok" && c.model == asks; code == exitOK && !talks { // these go on, or allow it
 					t.Error("nothing went wrong")
 				}
-				flags := flagsOf(faces()[name](IO{}), line)
+				flags := flagsOf(faces()[name].command(IO{}), line)
 				for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(out.String()+errs.String(), -1) {
 					if !flags[flag] && flag != "--help" {
 						t.Errorf("it names %s, which it does not have:\n%s%s", flag, out.String(), errs.String())
