@@ -18,6 +18,7 @@ import (
 type aictrlDecoder struct {
 	emit  func(event.Event)
 	in    *aictrlIn // the line that is being read
+	spare *aictrlIn // for the next one, if this one is held
 	bulk  bulk
 	lines *wire.Reader[aictrlIn]
 	line  time.Time // when the last line was written
@@ -69,7 +70,9 @@ const aictrlMost = 1024
 func (d *aictrlDecoder) Decode(line []byte, emit func(event.Event)) {
 	d.emit = emit
 	if d.in == nil {
-		d.in = new(aictrlIn)
+		if d.in, d.spare = d.spare, nil; d.in == nil {
+			d.in = new(aictrlIn)
+		}
 	}
 	l := d.in
 	*l = aictrlIn{}
@@ -219,14 +222,20 @@ func (d *aictrlDecoder) catchUp() {
 	for _, e := range d.ahead {
 		d.told(e.Header, e.Body)
 	}
-	d.ahead = nil
+	clear(d.ahead)
+	d.ahead = d.ahead[:0]
 }
 
 func (d *aictrlDecoder) start(h event.Header, l *aictrlIn) {
 	d.rest()
-	*d = aictrlDecoder{emit: d.emit, in: d.in, bulk: d.bulk, lines: d.lines, line: d.line, at: d.at, program: d.program, session: l.SessionID}
+	*d = aictrlDecoder{emit: d.emit, in: d.in, spare: d.spare, bulk: d.bulk, lines: d.lines, line: d.line, at: d.at, program: d.program, session: l.SessionID}
 	h.Session = l.SessionID
-	b := event.RunStarted{Format: event.Format, Model: l.Model, Profile: l.Agent, Rules: l.Permissions}
+	b := event.RunStarted{Format: event.Format, Model: l.Model, Profile: l.Agent}
+	if d.bulk.inputs() {
+		var rules []event.Rule
+		_ = wire.Unmarshal(l.Permissions, &rules)
+		b.Rules = rules
+	}
 	if i := strings.IndexByte(l.Model, '/'); i > 0 {
 		b.Provider, b.Model = l.Model[:i], l.Model[i+1:]
 	}

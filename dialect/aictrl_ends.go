@@ -43,9 +43,10 @@ func (d *aictrlDecoder) stepFinish(h event.Header, l *aictrlIn) {
 	if m := d.message; m != nil && m.MessageID == l.Part.MessageID {
 		d.message = nil
 		d.endTurn(h, m)
+		d.spare = m
 		return
 	}
-	d.step = l
+	d.step = l.keep()
 }
 
 // closeStep ends a turn whose message did not come: the model did not finish it, unless the step says otherwise.
@@ -57,13 +58,14 @@ func (d *aictrlDecoder) closeStep() {
 		b.Finish = event.FinishError
 	}
 	d.turnEnded(event.Header{Session: d.session, At: moment(l.Timestamp)}, b)
+	d.spare = l
 }
 
 // messageComplete ends the turn whose step was finished, or is about to be. Some versions tell a message twice, or a child's.
 func (d *aictrlDecoder) messageComplete(h event.Header, l *aictrlIn) {
 	if s := d.step; s != nil {
 		if s.Part.MessageID == l.MessageID || s.Part.MessageID == "" || l.MessageID == "" {
-			d.step = nil
+			d.step, d.spare = nil, s
 			d.endTurn(h, l)
 			return
 		}
@@ -79,7 +81,7 @@ func (d *aictrlDecoder) messageComplete(h event.Header, l *aictrlIn) {
 	case !d.open && d.last != nil && d.lastID == l.MessageID && aictrlSame(*d.last, b):
 		unread(d.emit, "aictrl", "a message_complete that was told before")
 	case d.open || l.MessageID != "":
-		d.message = l
+		d.message = l.keep()
 	default:
 		d.stray(h, l)
 	}
@@ -90,6 +92,7 @@ func (d *aictrlDecoder) lateMessage() {
 	if m := d.message; m != nil {
 		d.message = nil
 		d.stray(event.Header{Session: d.session, At: moment(m.Timestamp)}, m)
+		d.spare = m
 	}
 }
 

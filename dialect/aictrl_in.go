@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/sluice-dev/sluice/event"
@@ -16,16 +17,16 @@ type aictrlIn struct {
 	InvocationID wire.Span    `json:"invocationID"`
 	Part         aictrlPartIn `json:"part"`
 
-	Model       string       `json:"model"` // session_start
-	Permissions []event.Rule `json:"permissions"`
-	Tools       wire.Span    `json:"tools"` // tool_catalog
-	Skills      wire.Span    `json:"skills"`
+	Model       string    `json:"model"` // session_start
+	Permissions wire.Span `json:"permissions"`
+	Tools       wire.Span `json:"tools"` // tool_catalog
+	Skills      wire.Span `json:"skills"`
 
 	MessageID  string         `json:"messageID"` // message_complete
 	ModelID    string         `json:"modelID"`
 	ProviderID string         `json:"providerID"`
 	Agent      string         `json:"agent"`
-	Cost       event.Raw      `json:"cost"`
+	Cost       wire.Span      `json:"cost"`
 	Tokens     aictrlTokensIn `json:"tokens"`
 	Context    struct {
 		Used  wire.Num `json:"used"`
@@ -82,7 +83,7 @@ type aictrlPartIn struct {
 		} `json:"anthropic"`
 	} `json:"metadata"`
 	Reason string         `json:"reason"` // step_finish
-	Cost   event.Raw      `json:"cost"`
+	Cost   wire.Span      `json:"cost"`
 	Tokens aictrlTokensIn `json:"tokens"`
 }
 
@@ -109,9 +110,13 @@ type aictrlTokensIn struct {
 }
 
 func (t aictrlTokensIn) usage() event.Usage {
+	if t == (aictrlTokensIn{}) {
+		return event.Usage{}
+	}
+	n := new([5]int64) // in one piece, since there is one for each turn
 	return event.Usage{
-		Input: tokens(t.Input), Output: tokens(t.Output), Reasoning: tokens(t.Reasoning),
-		CacheRead: tokens(t.Cache.Read), CacheWrite: tokens(t.Cache.Write),
+		Input: number(t.Input, &n[0]), Output: number(t.Output, &n[1]), Reasoning: number(t.Reasoning, &n[2]),
+		CacheRead: number(t.Cache.Read, &n[3]), CacheWrite: number(t.Cache.Write, &n[4]),
 	}
 }
 
@@ -125,22 +130,35 @@ type aictrlCostIn struct {
 	} `json:"cache"`
 }
 
-var aictrlCosts = wire.NewCodec[aictrlCostIn]()
+var (
+	aictrlCosts  = wire.NewCodec[aictrlCostIn]()
+	aictrlTotals = wire.NewCodec[wire.Num]()
+)
 
 // aictrlCostOf reads a cost: an object by the specification, one number from the program.
-func aictrlCostOf(raw event.Raw) event.Cost {
+func aictrlCostOf(raw wire.Span) event.Cost {
 	var c aictrlCostIn
 	switch {
 	case len(raw) == 0:
-		return event.Cost{}
 	case raw[0] == '{':
 		c, _ = aictrlCosts.Read(raw)
 	default:
-		_ = wire.Unmarshal(raw, &c.Total)
+		c.Total, _ = aictrlTotals.Read(raw)
 	}
+	if c == (aictrlCostIn{}) {
+		return event.Cost{}
+	}
+	n := new([5]float64)
 	return event.Cost{
-		Total: dollars(c.Total), Input: dollars(c.Input), Output: dollars(c.Output), CacheRead: dollars(c.Cache.Read), CacheWrite: dollars(c.Cache.Write),
+		Total: money(c.Total, &n[0]), Input: money(c.Input, &n[1]), Output: money(c.Output, &n[2]),
+		CacheRead: money(c.Cache.Read, &n[3]), CacheWrite: money(c.Cache.Write, &n[4]),
 	}
+}
+
+// keep makes the line outlive what it was read from.
+func (l *aictrlIn) keep() *aictrlIn {
+	l.Cost, l.Part.Cost = slices.Clone(l.Cost), slices.Clone(l.Part.Cost)
+	return l
 }
 
 // ended is what a message_complete says of its turn.

@@ -203,7 +203,8 @@ func (a *avenorEncoder) Encode(dst []byte, e event.Event) []byte {
 		if b.Inferred {
 			return a.reply(dst, e, "")
 		}
-		a.failed = &e
+		failed := e
+		a.failed = &failed
 	case event.ReplyDone, event.ReplyCancelled:
 		dst = a.reply(dst, e, "")
 	case event.RunDone, event.RunFailed, event.RunCancelled:

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
@@ -34,12 +33,11 @@ type avenorDecoder struct {
 	failure string         // message of the last error
 }
 
-// An avenorSpeech is a block whose pieces come.
+// An avenorSpeech is a block whose pieces come. What they say together is told by none of the lines: who mends the stream knows it.
 type avenorSpeech struct {
 	kind string // the event that brings them; empty for none
 	id   string
 	h    event.Header // of the last one
-	text strings.Builder
 	from time.Time
 }
 
@@ -207,7 +205,6 @@ func (d *avenorDecoder) speak(h event.Header, l *avenorIn) {
 		d.block = avenorSpeech{kind: l.Event, id: l.MessageID, from: h.At}
 	}
 	d.block.h = h
-	d.block.text.WriteString(l.text())
 }
 
 // hush tells the block that is over, if the line says so: what stands beside a conversation does not.
@@ -228,9 +225,9 @@ func (d *avenorDecoder) hush(l *avenorIn, emit func(event.Event)) {
 	}
 	switch b.kind {
 	case "agent.message_chunk":
-		emit(event.Event{Header: b.h, Body: event.Text{ID: b.id, Text: b.text.String(), Start: b.from, End: b.h.At, Partial: partial}})
+		emit(event.Event{Header: b.h, Body: event.Text{ID: b.id, Start: b.from, End: b.h.At, Partial: partial}})
 	case "agent.thought_chunk":
-		emit(event.Event{Header: b.h, Body: event.Thought{ID: b.id, Text: b.text.String(), Start: b.from, End: b.h.At, Partial: partial}})
+		emit(event.Event{Header: b.h, Body: event.Thought{ID: b.id, Start: b.from, End: b.h.At, Partial: partial}})
 	}
 	*b = avenorSpeech{}
 }

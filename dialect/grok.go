@@ -146,7 +146,8 @@ func (g *grokEncoder) Encode(dst []byte, e event.Event) []byte {
 		g.turn.done()
 		for _, c := range g.calls {
 			if c.id == e.Call && c.end == nil {
-				c.end = &e
+				end := e
+				c.end = &end
 				break
 			}
 		}

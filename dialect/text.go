@@ -164,26 +164,35 @@ func moment(ms wire.Num) time.Time {
 
 // tokens reads a number of things, if it can be one.
 func tokens(n wire.Num) *int64 {
+	if !n.OK {
+		return nil
+	}
+	return number(n, new(int64))
+}
+
+// number is tokens into a place that is there.
+func number(n wire.Num, to *int64) *int64 {
 	if !n.OK || n.Value < 0 || n.Value > 1e15 {
 		return nil
 	}
-	return new(int64(n.Value))
+	*to = int64(n.Value)
+	return to
 }
 
 // whole reads a number of things; 0 if it cannot be one.
 func whole(n wire.Num) int {
-	if t := tokens(n); t != nil {
-		return int(*t)
-	}
-	return 0
+	var t int64
+	number(n, &t)
+	return int(t)
 }
 
-// dollars reads an amount, if it can be one.
-func dollars(n wire.Num) *float64 {
+// money reads an amount into its place, if it can be one.
+func money(n wire.Num, to *float64) *float64 {
 	if !n.OK || n.Value < 0 {
 		return nil
 	}
-	return new(n.Value)
+	*to = n.Value
+	return to
 }
 
 // numbered makes an id where a stream has none.

@@ -16,7 +16,10 @@ func (t *turn) called() { t.calls++ }
 func (t *turn) done()   { t.over++ }
 
 // end keeps the turn's end.
-func (t *turn) end(e event.Event) { t.ended = &e }
+func (t *turn) end(e event.Event) {
+	kept := e // its own variable, or every event would be made for the heap
+	t.ended = &kept
+}
 
 // stop says that the reply is over: a turn that did not say why it ended wanted nothing more.
 func (t *turn) stop(h event.Header) {

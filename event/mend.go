@@ -50,7 +50,9 @@ type Mender struct {
 
 // Put passes e on, after what must stand before it.
 func (m *Mender) Put(e Event, emit func(Event)) {
-	e = e.Stamp()
+	if e.Body != nil {
+		e.Kind = e.Body.Kind()
+	}
 	body := readable(e.Body)
 	if b, ok := body.(RunStarted); ok && m.Runs && m.end.Kind != "" && b.Format != 0 {
 		m.Close(emit)
@@ -73,7 +75,7 @@ func (m *Mender) Put(e Event, emit func(Event)) {
 		body = SessionStarted{b.Backend, b.Cwd, b.Model, b.DangerouslyLoad, b.Resumed}
 		e = Event{e.Header, body}.Stamp()
 	}
-	m.start(e.Header)
+	m.start(&e.Header)
 	switch b := body.(type) {
 	case RunDone, RunFailed, RunCancelled:
 		if m.end.Kind == "" || m.end.Kind == "run.done" {
@@ -95,7 +97,7 @@ func (m *Mender) Put(e Event, emit func(Event)) {
 	case PhaseEnded:
 		m.endPhase(b)
 	default:
-		e = m.strand(e.Header, body).put(m, e, body)
+		m.strand(&e.Header, body).put(m, &e, body)
 	}
 	emit(e)
 }
@@ -103,7 +105,7 @@ func (m *Mender) Put(e Event, emit func(Event)) {
 // Close ends what is open, and the run. The Mender is then ready for another stream.
 func (m *Mender) Close(emit func(Event)) {
 	m.emit = emit
-	m.start(Header{})
+	m.start(new(Header))
 	if m.end.Kind == "" {
 		m.end = m.infer(m.run, RunFailed{Outcome: Failed, Reason: "the stream ended without its end", Inferred: true})
 	}
@@ -141,7 +143,7 @@ func (m *Mender) infer(h Header, b Body) Event {
 func (m *Mender) add(h Header, b Body) { m.emit(m.infer(h, b)) }
 
 // start makes sure that the run is open before an event with header h.
-func (m *Mender) start(h Header) {
+func (m *Mender) start(h *Header) {
 	if m.run.Session == "" && h.Top() {
 		m.run.Session = h.Session
 	}
@@ -239,7 +241,7 @@ func (m *Mender) top() *strand {
 }
 
 // strand returns the strand that an event belongs to; a sub-agent that was never announced is.
-func (m *Mender) strand(h Header, body Body) *strand {
+func (m *Mender) strand(h *Header, body Body) *strand {
 	top := m.top()
 	if h.Agent == "" {
 		if h.Session != "" && topical(body) {
@@ -264,7 +266,7 @@ func (m *Mender) strand(h Header, body Body) *strand {
 	m.answer()
 	depth := strings.Count(h.Agent, "/") + 1
 	if i := strings.LastIndexByte(h.Agent, '/'); i > 0 && depth <= maxDepth {
-		m.strand(Header{Agent: h.Agent[:i]}, nil) // its parent
+		m.strand(&Header{Agent: h.Agent[:i]}, nil) // its parent
 	}
 	s := &strand{path: h.Agent, session: h.Session}
 	if !announced {

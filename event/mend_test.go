@@ -170,7 +170,7 @@ func complete(in, out []Event) error {
 		}
 		want := e
 		if told[i].Kind == "text" || told[i].Kind == "thought" { // they may be filled
-			want = fill(e, textOf(told[i].Body))
+			fill(&want, textOf(told[i].Body))
 		}
 		if !reflect.DeepEqual(told[i], want) {
 			return fmt.Errorf("in place of %s came %s", Append(nil, e), Append(nil, told[i]))

@@ -45,8 +45,8 @@ func (s *strand) callHeader(id string) Header {
 	return h
 }
 
-// put does what must be done before e, whose body reads as body, and returns it as it is to be passed on.
-func (s *strand) put(m *Mender, e Event, body Body) Event {
+// put does what must be done before e, whose body reads as body, and makes e what is to be passed on.
+func (s *strand) put(m *Mender, e *Event, body Body) {
 	switch b := body.(type) {
 	case Prompt:
 		if s.path == "" {
@@ -64,13 +64,17 @@ func (s *strand) put(m *Mender, e Event, body Body) Event {
 		s.turn = false
 		s.metered = s.metered || b.Usage != (Usage{})
 	case TextDelta:
-		s.delta(m, e, "text", b.ID, b.Text)
+		s.delta(m, &e.Header, "text", b.ID, b.Text)
 	case ThoughtDelta:
-		s.delta(m, e, "thought", b.ID, b.Text)
+		s.delta(m, &e.Header, "thought", b.ID, b.Text)
 	case Text:
-		return fill(e, s.whole(m, e, "text", b.ID, b.Text))
+		if whole := s.whole(m, &e.Header, "text", b.ID, b.Text); whole != b.Text {
+			fill(e, whole)
+		}
 	case Thought:
-		return fill(e, s.whole(m, e, "thought", b.ID, b.Text))
+		if whole := s.whole(m, &e.Header, "thought", b.ID, b.Text); whole != b.Text {
+			fill(e, whole)
+		}
 	case Retry:
 		s.closeBlock(m, true)
 	case PhaseRetry:
@@ -92,7 +96,7 @@ func (s *strand) put(m *Mender, e Event, body Body) Event {
 		}
 		s.asked(e.Call, b)
 	case GateAllowed, GateDenied:
-		s.answered(m, e.Header, b)
+		s.answered(m, &e.Header, b)
 	case AgentEnded:
 		if s.path != "" {
 			m.leave(s, b.Error != "")
@@ -108,7 +112,6 @@ func (s *strand) put(m *Mender, e Event, body Body) Event {
 		m.closeReply(!done)
 		s.end, s.metered = ReplyEnd{}, false
 	}
-	return e
 }
 
 // close ends everything that is open. Cut says that it broke off.
@@ -179,17 +182,17 @@ func (s *strand) speak(m *Mender) {
 }
 
 // delta takes a piece of a block.
-func (s *strand) delta(m *Mender, e Event, kind Kind, id, text string) {
+func (s *strand) delta(m *Mender, h *Header, kind Kind, id, text string) {
 	if s.block != kind || s.blockID != id {
 		s.speak(m)
-		s.block, s.blockID, s.begun = kind, id, e.At
+		s.block, s.blockID, s.begun = kind, id, h.At
 	}
-	s.of, s.last = e.Of, e.At
+	s.of, s.last = h.Of, h.At
 	s.text.WriteString(text)
 }
 
 // whole takes a whole block: the end of the one whose deltas came, or one of its own. It returns the block's text.
-func (s *strand) whole(m *Mender, e Event, kind Kind, id, text string) string {
+func (s *strand) whole(m *Mender, h *Header, kind Kind, id, text string) string {
 	if s.block != kind || id != "" && s.blockID != "" && id != s.blockID {
 		s.speak(m)
 		return text
@@ -203,7 +206,7 @@ func (s *strand) whole(m *Mender, e Event, kind Kind, id, text string) string {
 		s.closeBlock(m, true) // what was said is not what came of it: two blocks
 		s.speak(m)
 	case rest != "":
-		d := Event{Header: e.Header, Body: TextDelta{ID: s.blockID, Text: rest}}
+		d := Event{Header: *h, Body: TextDelta{ID: s.blockID, Text: rest}}
 		if d.Seq = 0; kind == "thought" {
 			d.Body = ThoughtDelta{ID: s.blockID, Text: rest}
 		}
@@ -213,8 +216,8 @@ func (s *strand) whole(m *Mender, e Event, kind Kind, id, text string) string {
 	return text
 }
 
-// fill returns a block with its text.
-func fill(e Event, text string) Event {
+// fill gives a block its text.
+func fill(e *Event, text string) {
 	switch b := e.Body.(type) {
 	case Text:
 		b.Text = text
@@ -223,7 +226,6 @@ func fill(e Event, text string) Event {
 		b.Text = text
 		e.Body = b
 	}
-	return e
 }
 
 // closeBlock puts the block together whose deltas came. If it was cut in the middle, that is an inference.
@@ -313,7 +315,7 @@ func (s *strand) asked(id string, b GateAsked) {
 
 // answered removes the question that an answer is to. A question that is named was asked, and what was decided about a call
 // without a question was called.
-func (s *strand) answered(m *Mender, h Header, b Body) {
+func (s *strand) answered(m *Mender, h *Header, b Body) {
 	g, _ := AsGateAnswer(b)
 	if o, i := m.question(s, g.Request, h.Call); i >= 0 {
 		o.asks = slices.Delete(o.asks, i, i+1)

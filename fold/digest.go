@@ -24,7 +24,8 @@ type Digest struct {
 	phases table[string, PhaseSummary]
 	calls  calls
 
-	session  string // of the line before
+	session  string   // of the line before
+	last     modelKey // that was noted
 	sessions map[string]bool
 	running  bool
 	begun    time.Time // of this run
@@ -63,11 +64,12 @@ func (d *Digest) apply(e *event.Event) {
 	switch e.Kind {
 	case "text.delta", "thought.delta", "tool.output": // most of a journal
 		return
+	case "foreign": // and half of what was read from another program
+		d.sum.Foreign++
+		return
 	}
 	d.ledger.apply(e)
 	switch e.Kind {
-	case "foreign":
-		d.sum.Foreign++
 	case "run.started":
 		d.sum.Runs++
 		d.running, d.begun = true, e.At
@@ -159,7 +161,7 @@ func (d *Digest) body(e *event.Event) {
 	case event.RunStarted:
 		once(&d.sum.Programs, strings.TrimSpace(b.Program+" "+b.Version))
 		once(&d.sum.Backends, b.Backend)
-		once(&d.sum.Models, model(b.Provider, b.Model))
+		d.model(b.Provider, b.Model)
 		d.repair(e.Kind, b.Inferred)
 	case event.SessionStarted:
 		once(&d.sum.Backends, b.Backend)
@@ -168,7 +170,7 @@ func (d *Digest) body(e *event.Event) {
 		}
 	case event.TurnEnded:
 		d.turns = d.turns || !b.Inferred
-		once(&d.sum.Models, model(b.Provider, b.Model))
+		d.model(b.Provider, b.Model)
 		d.repair(e.Kind, b.Inferred)
 	case event.Text:
 		if n, at := firstFinding(b.Text); n > 0 {
@@ -295,10 +297,10 @@ func (d *Digest) finish() {
 
 // leave counts the calls that a run left open.
 func (d *Digest) leave() {
-	for _, c := range d.calls {
+	for _, c := range d.calls.all() {
 		d.tool(c.name).Open++
 	}
-	clear(d.calls)
+	d.calls = calls{}
 }
 
 // Merge adds what the digest of another journal counted. Of several journals the outcome is that of the first which is
@@ -326,7 +328,7 @@ func (d *Digest) own() Summary {
 		s.Outcome, s.End = "", event.RunEnd{}
 	}
 	tools := table[string, ToolSummary]{rows: slices.Clone(d.tools.rows), at: maps.Clone(d.tools.at)}
-	for _, c := range d.calls {
+	for _, c := range d.calls.all() {
 		tools.row(c.name, ToolSummary{Name: c.name}).Open++
 	}
 	s.Tools = tools.rows
@@ -364,6 +366,16 @@ func once(list *[]string, s string) {
 	if s != "" && !slices.Contains(*list, s) {
 		*list = append(*list, s)
 	}
+}
+
+// model notes who was talked to.
+func (d *Digest) model(provider, name string) {
+	m := modelKey{provider, name}
+	if m == d.last {
+		return // as in most turns
+	}
+	d.last = m
+	once(&d.sum.Models, model(provider, name))
 }
 
 func model(provider, name string) string {

@@ -1,6 +1,8 @@
 package fold
 
 import (
+	"iter"
+	"maps"
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
@@ -19,31 +21,79 @@ type call struct {
 	since time.Time // called, or started if that was told
 }
 
-// calls are the open ones.
-type calls map[span]call
+// calls are the open ones. Mostly there is only one, and that needs no map.
+type calls struct {
+	any  bool // there is a one
+	name span // of the one
+	one  call
+	more map[span]call
+}
 
 func (c *calls) open(h *event.Header, name string) {
-	if *c == nil {
-		*c = calls{}
+	key, o := span{h.Agent, h.Call}, call{name: name, seq: h.Seq, since: h.At}
+	if _, known := c.more[key]; !known && (!c.any || key == c.name) {
+		c.any, c.name, c.one = true, key, o
+		return
 	}
-	(*c)[span{h.Agent, h.Call}] = call{name: name, seq: h.Seq, since: h.At}
+	if c.more == nil {
+		c.more = map[span]call{}
+	}
+	c.more[key] = o
 }
 
 // start moves the call's beginning: what it waited for permission is not its own time.
-func (c calls) start(h *event.Header) {
+func (c *calls) start(h *event.Header) {
 	key := span{h.Agent, h.Call}
-	if o, ok := c[key]; ok && !h.At.IsZero() {
+	if h.At.IsZero() {
+		return
+	}
+	if c.any && key == c.name {
+		c.one.since = h.At
+	} else if o, ok := c.more[key]; ok {
 		o.since = h.At
-		c[key] = o
+		c.more[key] = o
 	}
 }
 
 // end removes the call and returns it.
-func (c calls) end(h *event.Header) (call, bool) {
+func (c *calls) end(h *event.Header) (call, bool) {
 	key := span{h.Agent, h.Call}
-	o, ok := c[key]
-	delete(c, key)
+	if c.any && key == c.name {
+		c.any = false
+		return c.one, true
+	}
+	o, ok := c.more[key]
+	if ok {
+		delete(c.more, key)
+	}
 	return o, ok
+}
+
+func (c *calls) len() int {
+	if c.any {
+		return 1 + len(c.more)
+	}
+	return len(c.more)
+}
+
+// all gives the open calls, in no order.
+func (c *calls) all() iter.Seq2[span, call] {
+	return func(yield func(span, call) bool) {
+		if c.any && !yield(c.name, c.one) {
+			return
+		}
+		for k, o := range c.more {
+			if !yield(k, o) {
+				return
+			}
+		}
+	}
+}
+
+// drop forgets those of the agents that gone names.
+func (c *calls) drop(gone func(agent string) bool) {
+	c.any = c.any && !gone(c.name.agent)
+	maps.DeleteFunc(c.more, func(s span, _ call) bool { return gone(s.agent) })
 }
 
 // A table keeps rows in the order in which their keys came.

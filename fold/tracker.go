@@ -284,8 +284,8 @@ func (t *Tracker) end() {
 
 // over closes what the run left open.
 func (t *Tracker) over() {
-	t.change = t.change || len(t.calls)+len(t.agents) > 0
-	t.calls, t.agents = nil, nil
+	t.change = t.change || t.calls.len()+len(t.agents) > 0
+	t.calls, t.agents = calls{}, nil
 	t.answer(func(Question) bool { return true })
 	set(t, &t.s.LoopPhase, "")
 	set(t, &t.s.Iteration, 0)
@@ -311,16 +311,13 @@ func (t *Tracker) Snapshot() Snapshot {
 	s.Pending = slices.Clone(s.Pending)
 	s.FilesChanged = slices.Clone(s.FilesChanged)
 	s.OpenAgents = slices.Clone(t.agents)
-	keys := make([]span, 0, len(t.calls))
-	for k := range t.calls {
-		keys = append(keys, k)
+	began := map[OpenCall]uint64{}
+	for k, c := range t.calls.all() {
+		o := OpenCall{ID: k.id, Name: c.name, Agent: k.agent, Since: c.since}
+		s.OpenCalls, began[o] = append(s.OpenCalls, o), c.seq
 	}
-	slices.SortFunc(keys, func(a, b span) int {
-		return cmp.Or(cmp.Compare(t.calls[a].seq, t.calls[b].seq), strings.Compare(a.agent, b.agent), strings.Compare(a.id, b.id))
+	slices.SortFunc(s.OpenCalls, func(a, b OpenCall) int {
+		return cmp.Or(cmp.Compare(began[a], began[b]), strings.Compare(a.Agent, b.Agent), strings.Compare(a.ID, b.ID))
 	})
-	for _, k := range keys {
-		c := t.calls[k]
-		s.OpenCalls = append(s.OpenCalls, OpenCall{ID: k.id, Name: c.name, Agent: k.agent, Since: c.since})
-	}
 	return s
 }

@@ -1,7 +1,6 @@
 package fold
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -93,10 +92,10 @@ func (t *Tracker) agentEnded(path string) {
 	within := func(agent string) bool {
 		return path != "" && (agent == path || strings.HasPrefix(agent, path+"/"))
 	}
-	n := len(t.agents) + len(t.calls)
+	n := len(t.agents) + t.calls.len()
 	t.agents = slices.DeleteFunc(t.agents, func(a OpenAgent) bool { return within(a.Agent) })
-	maps.DeleteFunc(t.calls, func(s span, _ call) bool { return within(s.agent) })
-	if len(t.agents)+len(t.calls) < n {
+	t.calls.drop(within)
+	if len(t.agents)+t.calls.len() < n {
 		t.change = true
 	}
 	if len(t.agents) == 0 {

@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"reflect"
 	"strconv"
 	"sync"
@@ -36,20 +38,14 @@ type decoder struct {
 	care    Care
 	others  int // members so far that had no field
 	words   words
-	after   []uint16 // for each field of each struct, one more than the index of the field that came after it; 0: not known
-}
-
-// followers returns what is known about the order of the n fields from base on.
-func (d *decoder) followers(base, n int) []uint16 {
-	if base+n > len(d.after) {
-		d.after = append(d.after, make([]uint16, base+n-len(d.after))...)
-	}
-	return d.after[base : base+n]
+	habits  []habits // by the number of the struct
+	typed   bool     // the first member of what is read says of which type it is
+	line    uint8    // that type: lines of one type are alike
 }
 
 // decode reads the whole of data into what p points to.
 func (d *decoder) decode(data []byte, care Care, decode decodeFunc, p unsafe.Pointer) (err error) {
-	d.scanner, d.care = scanner{data: data}, care
+	d.scanner, d.care, d.line = scanner{data: data}, care, 0
 	i := d.begin()
 	if i >= 0 {
 		i = d.end(decode(d, i, p))
@@ -86,13 +82,17 @@ func (w *words) word(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
-	h := uint32(len(b))*0x9e3779b1 ^ uint32(b[0])<<16 ^ uint32(b[len(b)/2])<<8 ^ uint32(b[len(b)-1])
-	h *= 0x85ebca6b
-	slot := &w[h>>24]
+	slot := &w[hash(b)>>24]
 	if *slot != string(b) {
 		*slot = string(b)
 	}
 	return *slot
+}
+
+// hash tells short strings apart, mostly. There must be a byte at least.
+func hash(b []byte) uint32 {
+	h := uint32(len(b))*0x9e3779b1 ^ uint32(b[0])<<16 ^ uint32(b[len(b)/2])<<8 ^ uint32(b[len(b)-1])
+	return h * 0x85ebca6b
 }
 
 // A decodeFunc decodes the value at i into what p points to and returns the index after it, as a [scanner]'s methods do. It is
@@ -153,7 +153,7 @@ func stringDecoder(t reflect.Type) decodeFunc {
 		if d.data[i] != '"' {
 			return d.mismatch(i, t)
 		}
-		s, end := d.short(i)
+		s, end, _ := d.short(i)
 		if end >= 0 {
 			*(*string)(p) = s
 		}
@@ -161,13 +161,14 @@ func stringDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// short is text for strings that are mostly short and mostly the same.
-func (d *decoder) short(i int) (string, int) {
+// short is text for strings that are mostly short and mostly the same. A plain one is short, and stands there as it is.
+func (d *decoder) short(i int) (s string, end int, plain bool) {
 	near := d.data[:min(len(d.data), i+longestWord)]
 	if end, seen := run(near, i+1); end < len(near) && near[end] == '"' && seen&highs == 0 {
-		return d.words.word(near[i+1 : end]), end + 1
+		return d.words.word(near[i+1 : end]), end + 1, true
 	}
-	return d.text(i)
+	s, end = d.text(i)
+	return s, end, false
 }
 
 func boolDecoder(t reflect.Type) decodeFunc {
@@ -294,22 +295,38 @@ func decodeNum(d *decoder, i int, p unsafe.Pointer) int {
 // small reads a whole number of up to 15 digits, which a float64 holds exactly, and returns the index after it, or 0: nearly
 // every number on the wire is such a one.
 func (d *decoder) small(i int) (n int64, end int) {
-	from := i
-	for ; i < len(d.data); i++ {
-		c := d.data[i] - '0'
-		if c > 9 {
-			break
+	data, from := d.data, i
+	if i+16 <= len(data) {
+		var k int
+		if n, k = eight(binary.LittleEndian.Uint64(data[i:])); k == 8 {
+			more, m := eight(binary.LittleEndian.Uint64(data[i+8:]))
+			n, k = n*powers[m]+more, 8+m
 		}
-		n = n*10 + int64(c)
-		if i-from > 15 {
-			return 0, 0
+		i += k
+	} else {
+		for ; i < len(data) && data[i]-'0' <= 9; i++ {
+			n = n*10 + int64(data[i]-'0')
 		}
 	}
-	if i == from || i > from+1 && d.data[from] == '0' || i < len(d.data) && (d.data[i] == '.' || d.data[i]|0x20 == 'e') {
+	if i == from || i > from+15 || i > from+1 && data[from] == '0' || i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e') {
 		return 0, 0
 	}
 	return n, i
 }
+
+// eight reads the digits that eight bytes begin with, and says how many they are.
+func eight(x uint64) (n int64, count int) {
+	x ^= '0' * ones
+	others := ((x + 0x76*ones) | x) & highs // a carry out of a byte that is no digit does not matter
+	count = bits.TrailingZeros64(others) / 8
+	x <<= 64 - 8*count // those before the first digit are zeros
+	x = (x * (1 + 10<<8)) >> 8 & 0x00ff00ff00ff00ff
+	x = (x * (1 + 100<<16)) >> 16 & 0x0000ffff0000ffff
+	return int64((x * (1 + 10000<<32)) >> 32), count
+}
+
+// powers are those of ten.
+var powers = [...]int64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
 // A Str is a string that may be absent: what *string is, without the memory.
 type Str struct {
@@ -321,7 +338,7 @@ func decodeStr(d *decoder, i int, p unsafe.Pointer) int {
 	s := (*Str)(p)
 	switch d.data[i] {
 	case '"':
-		text, end := d.short(i)
+		text, end, _ := d.short(i)
 		if end >= 0 {
 			*s = Str{text, true}
 		}

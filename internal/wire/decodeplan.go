@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -41,8 +40,7 @@ func newDecoder(t reflect.Type) decodeFunc {
 	if p, ok := reflect.Zero(t).Interface().(planner); ok {
 		return p.plan()
 	}
-	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer &&
-		(p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())) {
+	if readsItself(t) {
 		return otherDecoder(t)
 	}
 	switch t.Kind() {
@@ -76,6 +74,18 @@ func newDecoder(t reflect.Type) decodeFunc {
 		}
 	}
 	return otherDecoder(t)
+}
+
+// readsItself says whether a value of type t has its own way to be read.
+func readsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return t.Kind() != reflect.Pointer &&
+		(p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()))
+}
+
+// isText says whether stringDecoder reads a value of type t.
+func isText(t reflect.Type) bool {
+	return t.Kind() == reflect.String && t != reflect.TypeFor[json.Number]() && !readsItself(t)
 }
 
 // lazily finds the decoder for t when it is first needed: a type may contain itself behind a pointer, a slice or a map.
@@ -197,129 +207,4 @@ func mapDecoder(t reflect.Type) decodeFunc {
 		}
 		return i
 	}
-}
-
-// A structDecoder finds fields by name. Keys come in much the same order in every line, so the one is tried first that came
-// after this one the last time; or the next field, if this one is new.
-type structDecoder struct {
-	typ    reflect.Type
-	base   int // where its fields begin in [decoder.after]
-	fields []fieldDecoder
-	byName map[string]int // for structs with more fields than are quickly looked through
-	guess  [64]uint8      // one more than the index of a field whose name has this slot
-}
-
-// slot is where a name is looked for first.
-func slot[T string | []byte](name T) uint8 {
-	return (uint8(len(name))*7 ^ name[0] ^ name[len(name)-1]*5) & 63
-}
-
-// fieldCount is how many fields all structDecoders have, and one more for each.
-var fieldCount atomic.Int64
-
-type fieldDecoder struct {
-	name   string
-	label  string // as it stands in JSON: the name in quotes and a colon
-	offset uintptr
-	decode decodeFunc
-}
-
-func newStructDecoder(t reflect.Type, fields []field) *structDecoder {
-	const few = 8
-	s := structDecoder{typ: t, base: int(fieldCount.Add(int64(len(fields)+1))) - len(fields) - 1}
-	for _, f := range fields {
-		label := string(AppendString(nil, f.name)) + ":"
-		s.fields = append(s.fields, fieldDecoder{f.name, label, f.offset(t), decoderOf(f.typ)})
-	}
-	if len(fields) > few {
-		s.byName = make(map[string]int)
-		for i, f := range fields {
-			s.byName[f.name] = i
-			if f.name != "" && i < 255 && s.guess[slot(f.name)] == 0 {
-				s.guess[slot(f.name)] = uint8(i + 1)
-			}
-		}
-	}
-	return &s
-}
-
-// find returns the index of the field of that name, or -1.
-func (s *structDecoder) find(name []byte, likely int) int {
-	if likely < len(s.fields) && s.fields[likely].name == string(name) {
-		return likely
-	}
-	if s.byName != nil {
-		if len(name) > 0 {
-			if i := int(s.guess[slot(name)]) - 1; i >= 0 && s.fields[i].name == string(name) {
-				return i
-			} else if i < 0 {
-				return -1
-			}
-		}
-		if i, ok := s.byName[string(name)]; ok {
-			return i
-		}
-		return -1
-	}
-	for i := range s.fields {
-		if s.fields[i].name == string(name) {
-			return i
-		}
-	}
-	return -1
-}
-
-func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
-	if d.data[i] != '{' {
-		return d.mismatch(i, s.typ)
-	}
-	after := d.followers(s.base, len(s.fields)+1)
-	last := 0 // one more than the field that was found last
-	i, done := d.enter(i, '}')
-	for !done {
-		likely := last
-		if after[last] > 0 {
-			likely = int(after[last]) - 1
-		}
-		at, value := s.field(d, i, likely)
-		switch {
-		case value < 0:
-			return value
-		case at < 0:
-			d.others++
-			i = d.skip(value)
-		default:
-			if at != likely {
-				after[last] = uint16(at + 1)
-			}
-			last = at + 1
-			f := &s.fields[at]
-			i = f.decode(d, value, unsafe.Add(p, f.offset))
-		}
-		if i < 0 {
-			return i
-		}
-		i, done = d.next(i, '}')
-	}
-	return i
-}
-
-// field reads the key at i and returns the index of its field, or -1, and where its value begins.
-func (s *structDecoder) field(d *decoder, i, likely int) (at, value int) {
-	if likely < len(s.fields) {
-		label := s.fields[likely].label
-		if n := i + len(label); n < len(d.data) && string(d.data[i:n]) == label && d.data[n] > ' ' {
-			return likely, n
-		}
-	}
-	end, value, flags := d.key(i)
-	if value < 0 {
-		return -1, value
-	}
-	name := d.data[i+1 : end-1]
-	if flags != 0 {
-		unquoted, _ := d.text(i)
-		name = []byte(unquoted)
-	}
-	return s.find(name, likely), value
 }
