@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // AppendString appends s as a JSON string. What is not UTF-8 in it is written as U+FFFD.
@@ -17,40 +16,19 @@ func AppendString(dst []byte, s string) []byte {
 	}
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	i := 0
-	for i+block+8 <= len(s) {
-		b := unsafe.Slice(unsafe.StringData(s[i:]), block+8)
-		if marks, seen := marked((*[block]byte)(b)); seen&highs == 0 {
-			dst = appendBlock(dst, b, marks)
-			i += block
-		} else {
-			dst, i = appendQuoted(dst, s, i, min(i+8*block, len(s))) // as there will be more of them
+	for i+escapeEnd <= len(s) {
+		chunk := s[i:min(len(s), i+escapeChunk)]
+		n := len(dst)
+		dst = slices.Grow(dst, 2*len(chunk))
+		read, wrote := escape(dst[n:cap(dst)], chunk)
+		dst = dst[:n+wrote]
+		if i += read; len(chunk)-read >= escapeEnd { // it is something else
+			const more = 512 // as there will be more of them
+			dst, i = appendQuoted(dst, s, i, min(i+more, len(s)))
 		}
 	}
 	dst, _ = appendQuoted(dst, s, i, len(s))
 	return append(dst, '"')
-}
-
-// appendBlock appends a block of ASCII, of which it knows what must be escaped. Behind the block lies another word.
-func appendBlock(dst, b []byte, marks uint64) []byte {
-	n := len(dst)
-	dst = slices.Grow(dst, block*len(`\u0000`)+8)
-	dst = dst[:cap(dst)]
-	i := 0
-	for ; marks != 0; marks &= marks - 1 {
-		at := bits.TrailingZeros64(marks)
-		move(dst, n, b, i, at-i)
-		n += at - i
-		dst[n] = '\\'
-		if c := b[at]; letters[c] != 0 {
-			dst[n+1] = letters[c]
-			n += 2
-		} else {
-			n += 1 + copy(dst[n+1:], []byte{'u', '0', '0', hex[c>>4], hex[c&0xF]})
-		}
-		i = at + 1
-	}
-	move(dst, n, b, i, block-i)
-	return dst[:n+block-i]
 }
 
 // appendQuoted appends what stands in s from i to end, or a little further if a character does. It returns where that is.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
@@ -33,6 +34,10 @@ func TestQuote(t *testing.T) {
 	for _, p := range pieces { // at the end of a long one, and in its middle
 		checkQuote(t, strings.Repeat(`word\n`, 80)+p)
 		checkQuote(t, strings.Repeat(`word\n`, 80)+p+strings.Repeat(`word\n`, 80))
+		for n := range 3 * 64 { // in every place of what is looked at together
+			checkQuote(t, strings.Repeat("a", n)+p)
+			checkQuote(t, strings.Repeat("a", n)+p+strings.Repeat("b", 100))
+		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 6000 {
@@ -61,12 +66,44 @@ func checkQuote(t *testing.T, s string) {
 	if ok != (err == nil) || ok && got != want {
 		t.Fatalf("Unquote(%q) = %q, %v, want %q, %v", lit, got, ok, want, err)
 	}
+	checkEscape(t, s)
 	if ok { // now it is perhaps remembered how it was written
 		if again := string(AppendString([]byte("x"), got)); again != "x"+std(want) {
 			t.Fatalf("AppendString(Unquote(%q)) = %s", lit, again)
 		}
 	}
 }
+
+// checkEscape compares what is fast with what is simple: both stop at the same place, unless that is close to the end, and have copied
+// the same until there. Neither writes beyond where it may.
+func checkEscape(t *testing.T, s string) {
+	t.Helper()
+	room := func(n int) []byte { return append(bytes.Repeat([]byte{'.'}, n), "behind"...) }
+	src := append([]byte(s), `\nbehind`...)[:len(s)]
+	fast, slow := room(len(s)), room(len(s))
+	read, wrote, high, slash := unescape(fast[:len(s)], src)
+	read2, wrote2, high2, slash2 := unescapeBytes(slow[:len(s)], src)
+	early := min(read, read2)+2*escapeEnd > len(s)
+	if !early && (read != read2 || wrote != wrote2 || slash != slash2) || high2 && !high && !early ||
+		!bytes.Equal(fast[:min(wrote, wrote2)], slow[:min(wrote, wrote2)]) || string(fast[len(s):]) != "behind" || abs(read-read2) > escapeEnd || read > len(s) {
+		t.Fatalf("unescape(%q): %d %d %v %v %q, slowly %d %d %v %v %q", s, read, wrote, high, slash, fast[:wrote], read2, wrote2, high2, slash2, slow[:wrote2])
+	}
+	fast, slow = room(2*len(s)), room(2*len(s))
+	read, wrote = escape(fast[:2*len(s)], s)
+	read2, wrote2 = escapeBytes(slow[:2*len(s)], s)
+	early = min(read, read2)+2*escapeEnd > len(s)
+	if !early && (read != read2 || wrote != wrote2) ||
+		!bytes.Equal(fast[:min(wrote, wrote2)], slow[:min(wrote, wrote2)]) || string(fast[2*len(s):]) != "behind" || abs(read-read2) > escapeEnd {
+		t.Fatalf("escape(%q): %d %d %q, slowly %d %d %q", s, read, wrote, fast[:wrote], read2, wrote2, slow[:wrote2])
+	}
+	n, high := stretch(src)
+	n2, high2 := stretchBytes(src)
+	if abs(n-n2) >= 16 || min(n, n2)+16 <= len(s) && (n != n2 || high2 && !high) {
+		t.Fatalf("stretch(%q): %d %v, slowly %d %v", s, n, high, n2, high2)
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
 
 // Many may read and write at once, and none gets what another has read.
 func TestLatest(t *testing.T) {

@@ -24,16 +24,21 @@ func Unquote(lit []byte) (string, bool) {
 func (s *scanner) text(i int) (text string, end int) {
 	data := s.data
 	from := i + 1
-	i, seen := run(data, from)
+	n, high := stretch(data[from:])
+	i = from + n
+	for i < len(data) && data[i] >= ' ' && data[i] != '"' && data[i] != '\\' { // among the last bytes
+		high = high || data[i] >= utf8.RuneSelf
+		i++
+	}
 	if i < len(data) && data[i] == '"' {
-		return sound(data[from:i], seen), i + 1
+		return sound(data[from:i], high), i + 1
 	}
 
 	scratch := scratches.Get().(*[]byte)
 	u := unquoting{scanner: s, text: *scratch, ours: true}
 	if i = u.read(from); i >= 0 {
-		text = sound(u.text[:u.n], u.seen)
-		if u.ours && len(text) >= enough && (u.seen&highs == 0 || asIs(text)) {
+		text = sound(u.text[:u.n], u.high)
+		if u.ours && len(text) >= enough && (!u.high || asIs(text)) {
 			latest.keep(text, data[from:i-1])
 		}
 	}
@@ -47,33 +52,35 @@ type unquoting struct {
 	*scanner
 	text []byte // what was read, and room
 	n    int    // how much was read
-	seen uint64 // every byte of it, for their high bits; perhaps some of what follows
+	high bool   // there may be bytes beyond ASCII in it
 	ours bool   // all escapes are those that AppendString would write
 }
+
+const (
+	escapeChunk = 4 << 10 // of a string at a time, so that there need not be room for more
+	escapeEnd   = 17      // as close to the end unescape and escape come; what is left may be one less
+)
 
 // read reads from i on to the end of the literal, and returns where that is.
 func (u *unquoting) read(i int) int {
 	data := u.data
-	for i+block+8 <= len(data) {
-		u.grow()
-		marks, seen := marked((*[block]byte)(data[i:]))
-		u.seen |= seen
-		var k int
-		var slash bool
-		if u.n, k, slash = unquoteBlock(u.text, u.n, data[i:i+block+8], marks); slash {
-			u.ours = false
-		}
-		i += k
-		if k >= block {
-			continue
+	for i+escapeEnd <= len(data) {
+		chunk := data[i:min(len(data), i+escapeChunk)]
+		u.grow(len(chunk))
+		read, wrote, high, slash := unescape(u.text[u.n:], chunk)
+		i += read
+		u.n += wrote
+		u.high, u.ours = u.high || high, u.ours && !slash
+		if len(chunk)-read < escapeEnd {
+			continue // at the chunk's end
 		}
 		end := data[i] == '"'
 		if i = u.stop(i); i < 0 || end {
 			return i
 		}
 	}
-	u.grow()
-	for i < len(data) { // at most a block and a word
+	u.grow(len(data) - i)
+	for i < len(data) {
 		switch c := data[i]; {
 		case c == '"':
 			return i + 1
@@ -82,7 +89,7 @@ func (u *unquoting) read(i int) int {
 				return i
 			}
 		default:
-			u.seen |= uint64(c)
+			u.high = u.high || c >= utf8.RuneSelf
 			u.text[u.n] = c
 			u.n++
 			i++
@@ -91,36 +98,11 @@ func (u *unquoting) read(i int) int {
 	return u.fail(i, "")
 }
 
-// grow makes room for more than a block.
-func (u *unquoting) grow() {
-	if len(u.text)-u.n < 2*block {
-		u.text = append(u.text, make([]byte, 1024+len(u.text))...)
+// grow makes room for n bytes, and a character.
+func (u *unquoting) grow(n int) {
+	if n += utf8.UTFMax; len(u.text)-u.n < n {
+		u.text = append(u.text, make([]byte, n+len(u.text))...)
 	}
-}
-
-// unquoteBlock reads a block to its end, or to what is neither plain nor an escape of one letter, and returns how much there is in
-// text and how much of the block was read. Behind the block lies another word.
-func unquoteBlock(text []byte, n int, b []byte, marks uint64) (_, i int, slash bool) {
-	for marks != 0 {
-		at := bits.TrailingZeros64(marks)
-		move(text, n, b, i, at-i)
-		n += at - i
-		c := escapes[b[at+1]]
-		if b[at] != '\\' || c == 0 {
-			return n, at, slash
-		}
-		slash = slash || c == '/'
-		text[n] = c
-		n++
-		i = at + 2
-		marks &= ^uint64(0) << i // the escaped one is none
-	}
-	if i < block {
-		move(text, n, b, i, block-i)
-		n += block - i
-		i = block
-	}
-	return n, i, slash
 }
 
 // stop reads what is not plain: an escape, the closing quote, or what should not be there.
@@ -162,9 +144,9 @@ func run(data []byte, i int) (int, uint64) {
 // Strings with escapes are put together here before they are copied out at their true length.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-// sound returns b as a string, with U+FFFD for each byte that is not UTF-8; seen has the high bits of its bytes.
-func sound(b []byte, seen uint64) string {
-	if seen&highs != 0 && !utf8.Valid(b) {
+// sound returns b as a string, with U+FFFD for each byte that is not UTF-8; high says that not all may be ASCII.
+func sound(b []byte, high bool) string {
+	if high && !utf8.Valid(b) {
 		return string([]rune(string(b)))
 	}
 	return string(b)

@@ -1,0 +1,9 @@
+//go:build !amd64
+
+package wire
+
+func unescape(dst, src []byte) (read, wrote int, high, slash bool) { return unescapeBytes(dst, src) }
+
+func escape(dst []byte, src string) (read, wrote int) { return escapeBytes(dst, src) }
+
+func stretch(src []byte) (n int, high bool) { return stretchBytes(src) }
