@@ -69,7 +69,7 @@ type Reader[T any] struct {
 
 // NewReader reads as [Unmarshal] does, or with less care. It is fast where the first member of a line tells its type.
 func NewReader[T any](c Care) *Reader[T] {
-	return &Reader[T]{decoder: decoder{typed: true}, decode: decoderOf(reflect.TypeFor[T]()), care: c}
+	return &Reader[T]{decoder: decoder{lines: new([64]*habit)}, decode: decoderOf(reflect.TypeFor[T]()), care: c}
 }
 
 // Read reads a line into v.

@@ -21,14 +21,20 @@ func Unmarshal(data []byte, v any) error {
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
 	}
-	d := decoderPool.Get().(*decoder)
-	err := d.decode(data, Everything, decoderOf(p.Type().Elem()), p.UnsafePointer())
-	decoderPool.Put(d)
+	t := p.Type().Elem()
+	pool, ok := decoderPools.Load(t)
+	if !ok {
+		pool, _ = decoderPools.LoadOrStore(t, &sync.Pool{New: func() any { return new(decoder) }})
+	}
+	d := pool.(*sync.Pool).Get().(*decoder)
+	err := d.decode(data, Everything, decoderOf(t), p.UnsafePointer())
+	pool.(*sync.Pool).Put(d)
 	return err
 }
 
-// Decoders are pooled because they are handed to functions chosen at run time, so that they cannot live on the stack.
-var decoderPool = sync.Pool{New: func() any { return new(decoder) }}
+// Decoders are pooled because they are handed to functions chosen at run time, so that they cannot live on the stack; by type, because
+// each has its habits.
+var decoderPools sync.Map // reflect.Type to *sync.Pool
 
 // A decoder is a scanner that remembers the first value of the wrong type.
 type decoder struct {
@@ -38,14 +44,14 @@ type decoder struct {
 	care    Care
 	others  int // members so far that had no field
 	words   words
-	habits  []habits // by the number of the struct
-	typed   bool     // the first member of what is read says of which type it is
-	line    uint8    // that type: lines of one type are alike
+	here    **habit     // of the objects that are read next
+	first   *habit      // of the whole; and, where its first member tells a type,
+	lines   *[64]*habit // by that type, since lines of one type are alike
 }
 
 // decode reads the whole of data into what p points to.
 func (d *decoder) decode(data []byte, care Care, decode decodeFunc, p unsafe.Pointer) (err error) {
-	d.scanner, d.care, d.line = scanner{data: data}, care, 0
+	d.scanner, d.care, d.here = scanner{data: data}, care, &d.first
 	i := d.begin()
 	if i >= 0 {
 		i = d.end(decode(d, i, p))

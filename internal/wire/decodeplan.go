@@ -129,9 +129,10 @@ func sliceDecoder(t reflect.Type) decodeFunc {
 			}
 			return d.mismatch(i, t)
 		}
-		decode, n := decode(), 0
+		decode, n, here := decode(), 0, d.here
 		i, done := d.enter(i, ']')
 		for ; !done; n++ {
+			d.here = here
 			// What is already there is decoded into, not replaced, because encoding/json does so.
 			if n >= v.Cap() {
 				v.Grow(1)
@@ -188,7 +189,7 @@ func mapDecoder(t reflect.Type) decodeFunc {
 		if v.IsNil() {
 			v.Set(reflect.MakeMap(t))
 		}
-		decode := decode()
+		decode, here := decode(), d.here
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem())
 		i, done := d.enter(i, '}')
 		for !done {
@@ -199,6 +200,7 @@ func mapDecoder(t reflect.Type) decodeFunc {
 			name, _ := d.text(i)
 			key.SetString(name)
 			elem.Elem().SetZero()
+			d.here = here
 			if i = decode(d, value, elem.UnsafePointer()); i < 0 {
 				return i
 			}

@@ -3,14 +3,12 @@ package wire
 import (
 	"encoding/binary"
 	"reflect"
-	"sync/atomic"
 	"unsafe"
 )
 
 // A structDecoder finds fields by name, unless they come as they came before.
 type structDecoder struct {
 	typ    reflect.Type
-	number int // its place in [decoder.habits]
 	fields []fieldDecoder
 	byName map[string]int // for structs with more fields than are quickly looked through
 	guess  [64]uint8      // one more than the index of a field whose name has this slot
@@ -20,9 +18,6 @@ type structDecoder struct {
 func slot(name []byte) uint8 {
 	return (uint8(len(name))*7 ^ name[0] ^ name[len(name)-1]*5) & 63
 }
-
-// structCount is how many structDecoders there are.
-var structCount atomic.Int64
 
 type fieldDecoder struct {
 	name   string
@@ -34,7 +29,7 @@ type fieldDecoder struct {
 
 func newStructDecoder(t reflect.Type, fields []field) *structDecoder {
 	const few = 8
-	s := structDecoder{typ: t, number: int(structCount.Add(1)) - 1}
+	s := structDecoder{typ: t}
 	for _, f := range fields {
 		label := newLabel(string(AppendString(nil, f.name)) + ":")
 		s.fields = append(s.fields, fieldDecoder{f.name, label, f.offset(t), decoderOf(f.typ), isText(f.typ)})
@@ -77,6 +72,7 @@ func (s *structDecoder) find(name []byte) int {
 // A habit is how the objects for a struct come: a stream says much the same in the same order in every line of a type. What is
 // as it was the last time need not be looked up, nor read.
 type habit struct {
+	of      *structDecoder
 	opening step    // the brace
 	unusual step    // any member that is no habit
 	steps   []*step // all others
@@ -87,25 +83,18 @@ type step struct {
 	fieldDecoder        // its field; none if there is no decode
 	last         string // what it was, if that was a short string which stands there as it is
 	next, late   *step  // the one that came after it the last time, and another that once did
+	inner        *habit // of the objects in it
 }
-
-// habits are those of one struct, by the type of the line.
-type habits [64]*habit
 
 // A longer habit, or one with longer keys, is nobody's.
 const longestHabit, longestLabel = 128, 64
 
+// habit returns how objects for s came in the place where one is to be read.
 func (d *decoder) habit(s *structDecoder) *habit {
-	if s.number < len(d.habits) {
-		if h := d.habits[s.number][d.line]; h != nil {
-			return h
-		}
-	} else {
-		d.habits = append(d.habits, make([]habits, s.number+1-len(d.habits))...)
+	if *d.here == nil || (*d.here).of != s {
+		*d.here = &habit{of: s}
 	}
-	h := new(habit)
-	d.habits[s.number][d.line] = h
-	return h
+	return *d.here
 }
 
 func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
@@ -115,7 +104,7 @@ func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 	}
 	h := d.habit(s)
 	i, done := d.enter(i, '}')
-	tells := d.typed && d.depth == 1 // the type of the line
+	tells := d.lines != nil && d.depth == 1 // the type of the line
 	for st := &h.opening; !done; {
 		before, value := st, i
 		if st = before.next; st != nil {
@@ -133,6 +122,7 @@ func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 		case st.word && data[value] == '"':
 			i = d.again(st, value, (*string)(unsafe.Add(p, st.offset)))
 		default:
+			d.here = &st.inner
 			i = st.decode(d, value, unsafe.Add(p, st.offset))
 		}
 		if i < 0 {
@@ -141,7 +131,7 @@ func (s *structDecoder) decode(d *decoder, i int, p unsafe.Pointer) int {
 		if tells {
 			tells = false
 			if data[value] == '"' {
-				d.line = uint8(hash(data[value:i]) >> 26)
+				d.here = &d.lines[hash(data[value:i])>>26]
 				h = d.habit(s)
 				st = &h.opening
 			}
