@@ -22,10 +22,11 @@ var kinds = index(
 
 // entry is what the table knows of a kind.
 type entry struct {
-	kind Kind
-	zero Body
-	read readFunc
-	part func(fields []string) readFunc // reads those only
+	kind  Kind
+	label string // as it stands in a header before its body
+	zero  Body
+	read  readFunc
+	part  func(fields []string) readFunc // reads those only, each body into the place of the one before
 }
 
 type readFunc func(raw []byte) (Body, error)
@@ -57,11 +58,15 @@ func find[T Kind | []byte](t *table, name T) int {
 func of[T Body](zero T) entry {
 	whole := sync.OnceValue(wire.NewCodec[T])
 	return entry{
-		kind: zero.Kind(), zero: zero,
+		kind: zero.Kind(), label: `"kind":"` + string(zero.Kind()) + `","body":`, zero: zero,
 		read: func(raw []byte) (Body, error) { return whole().Read(raw) },
 		part: func(fields []string) readFunc {
-			c := wire.NewPart[T](fields)
-			return func(raw []byte) (Body, error) { return c.Read(raw) }
+			r, cell := wire.NewPart[T](fields), wire.NewCell[Body, T]()
+			return func(raw []byte) (Body, error) {
+				cell.Value = zero
+				err := r.Read(raw, &cell.Value)
+				return cell.As(), err
+			}
 		},
 	}
 }

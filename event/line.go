@@ -39,7 +39,8 @@ func (l Line) Elide() Line {
 // left empty and is the error; the rest of the body is there.
 func (l Line) Body() (Body, error) { return l.read(readerOf(l.Kind)) }
 
-// Parts read bodies, or some of their fields: for who looks at the name of a call, and not at what was written with it.
+// Parts read bodies, or some of their fields: for who looks at the name of a call, and not at what was written with it. They are for
+// one goroutine.
 type Parts struct{ read [256]readFunc } // by the kind's number
 
 // NewParts reads bodies of the kinds in want: of each the fields that it names, as they are called in JSON; if it names none, all.
@@ -56,7 +57,7 @@ func NewParts(want map[Kind][]string) *Parts {
 }
 
 // Part decodes the body as [Line.Body] does, but only what p reads; what stands in other fields is not checked. The body is nil if
-// p does not read its kind.
+// p does not read its kind. One that is read in part is good until the next of its kind.
 func (l *Line) Part(p *Parts) (Body, error) {
 	if l.number == 0 {
 		l.number = uint8(find(&kinds, l.Kind) + 1)

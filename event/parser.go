@@ -1,15 +1,20 @@
 package event
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluice-dev/sluice/internal/wire"
+)
 
 // A Parser reads headers. It remembers the line before, which is much like the next: so the session's name is not copied a
 // million times, and a date is worked out once a minute. The zero Parser is ready.
 type Parser struct {
 	session, agent, call string
 	kind                 Kind
-	number               uint8     // of the kind, as in [Line]
-	minute               string    // as it is written: 2026-08-22T10:11:
-	from                 time.Time // when it began
+	number               uint8      // of the kind, as in [Line]
+	minute               string     // as it is written: 2026-08-22T10:11:
+	from                 int64      // when it began, in seconds
+	then                 [256]uint8 // for each kind, by its number, the one that came after it the last time
 
 	rest []byte // of the header of the line before, from its time to its body, if that was like the one before it
 	same Header // what it says
@@ -88,22 +93,22 @@ func (p *Parser) header(l *Line, raw []byte) int {
 			return 0
 		}
 	}
-	if !c.skip(`"kind":"`) {
-		return 0
-	}
-	again := c.again(string(p.kind))
-	if !again {
+	last := p.number
+	if n := p.then[last]; n != 0 && c.skip(kinds.list[n-1].label) {
+		p.kind, p.number = kinds.list[n-1].kind, n
+	} else {
+		if !c.skip(`"kind":"`) {
+			return 0
+		}
 		k, ok := c.plain()
-		if !ok || len(k) == 0 || !c.skip(`,`) {
+		if !ok || len(k) == 0 || !c.skip(`,"body":`) {
 			return 0
 		}
 		p.kind, p.number = name(k)
-	}
-	if !c.skip(`"body":`) {
-		return 0
+		p.then[last] = p.number
 	}
 	l.Kind, l.number = p.kind, p.number
-	if again {
+	if last == p.number && last != 0 {
 		p.rest = append(p.rest, raw[from:c.at]...)
 		p.same.Session, p.same.Agent, p.same.Call, p.same.Of = l.Session, l.Agent, l.Call, l.Of
 	}
@@ -127,11 +132,8 @@ func (c *cursor) skip(s string) bool {
 // number reads digits; 0 is not a number here, nor is one that begins with 0 or is too long.
 func (c *cursor) number() (n uint64) {
 	start := c.at
-	for c.at < len(c.raw) && c.raw[c.at] >= '0' && c.raw[c.at] <= '9' {
-		n = n*10 + uint64(c.raw[c.at]-'0')
-		c.at++
-	}
-	if c.at == start || c.at-start > 18 || c.raw[start] == '0' {
+	n, c.at = wire.Digits(c.raw, c.at)
+	if c.at == start || c.at-start > wire.MaxDigits || c.raw[start] == '0' {
 		return 0
 	}
 	return n
@@ -190,13 +192,14 @@ func (p *Parser) time(c *cursor, to *time.Time) bool {
 	if b[19] != '.' || b[23] != 'Z' || string(b[:minute]) != p.minute && !p.date(b[:minute]) {
 		return false
 	}
-	sec, ok := digits(b[17:19])
-	ms, fine := digits(b[20:23])
-	if !ok || !fine || sec > 59 {
+	tens, ones := b[17]-'0', b[18]-'0'
+	tenths, hundredths, ms := b[20]-'0', b[21]-'0', b[22]-'0'
+	if tens > 5 || ones > 9 || tenths > 9 || hundredths > 9 || ms > 9 {
 		return false
 	}
 	c.at += len(timeLayout)
-	*to = p.from.Add(time.Duration(sec)*time.Second + time.Duration(ms)*time.Millisecond)
+	sec, fraction := int64(tens)*10+int64(ones), int64(tenths)*100+int64(hundredths)*10+int64(ms)
+	*to = time.Unix(p.from+sec, fraction*int64(time.Millisecond)).UTC()
 	return true
 }
 
@@ -217,7 +220,7 @@ func (p *Parser) date(b []byte) bool {
 		return false
 	}
 	p.minute = string(b)
-	p.from = time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], 0, 0, time.UTC)
+	p.from = time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], 0, 0, time.UTC).Unix()
 	return true
 }
 

@@ -35,7 +35,8 @@ type Fold interface {
 type Skimmer interface {
 	Fold
 	// Fields returns the fields that Apply looks at, as they are called in JSON, for kinds that Wants lists. Bodies of kinds
-	// that it leaves out are read whole. Apply gets all fields all the same where somebody else wants them.
+	// that it leaves out are read whole. Apply gets all fields all the same where somebody else wants them. A body that is read
+	// in part is gone when Apply returns: what is to stay must be copied, though not strings or what a field points to.
 	Fields() map[event.Kind][]string
 }
 
@@ -44,18 +45,23 @@ type Skimmer interface {
 func Run(lines iter.Seq2[event.Line, error], folds ...Fold) error {
 	parts := parts(folds)
 	var bad BadLines
+	var e event.Event
 	for l, err := range lines {
 		if err != nil {
 			bad.add(err)
 			continue
 		}
-		e := event.Event{Header: l.Header}
+		e.Header = l.Header
 		// A field that cannot be read leaves the rest of its body; a body that cannot be read leaves its header.
 		if e.Body, err = l.Part(parts); err != nil {
 			bad.add(fmt.Errorf("event %d: %w", l.Seq, err))
 		}
 		for _, f := range folds {
-			f.Apply(e)
+			if d, ok := f.(*Digest); ok { // the one that gigabytes go through
+				d.apply(&e)
+			} else {
+				f.Apply(e)
+			}
 		}
 	}
 	if bad.Count > 0 {

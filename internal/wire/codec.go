@@ -20,7 +20,6 @@ const (
 // A Codec reads values of one type, T, and has looked up once how. It may be used by many at once.
 type Codec[T any] struct {
 	decode decodeFunc
-	care   Care
 	pool   sync.Pool // of *reading[T]
 }
 
@@ -35,29 +34,29 @@ func NewCodec[T any]() *Codec[T] {
 	return &Codec[T]{decode: decoderOf(reflect.TypeFor[T]())}
 }
 
-// NewPart reads only the named fields of T, a struct, and does not check others. A struct that this package leaves to
-// encoding/json is read whole.
-func NewPart[T any](names []string) *Codec[T] {
-	t := reflect.TypeFor[T]()
-	fields, ok := fieldsOf(t)
-	if !ok {
-		return NewCodec[T]()
-	}
-	part := slices.DeleteFunc(fields, func(f field) bool { return !slices.Contains(names, f.name) })
-	return &Codec[T]{decode: newStructDecoder(t, part).decode, care: Skim}
-}
-
 // Read reads a value. The errors are those of [Unmarshal].
 func (c *Codec[T]) Read(data []byte) (T, error) {
 	r, ok := c.pool.Get().(*reading[T])
 	if !ok {
 		r = new(reading[T])
 	}
-	err := r.decoder.decode(data, c.care, c.decode, unsafe.Pointer(&r.value))
+	err := r.decoder.decode(data, Everything, c.decode, unsafe.Pointer(&r.value))
 	v, none := r.value, *new(T)
 	r.value = none
 	c.pool.Put(r)
 	return v, err
+}
+
+// NewPart reads only the named fields of T, a struct, and does not check others. A struct that this package leaves to
+// encoding/json is read whole.
+func NewPart[T any](names []string) *Reader[T] {
+	t := reflect.TypeFor[T]()
+	fields, ok := fieldsOf(t)
+	if !ok {
+		return &Reader[T]{decode: decoderOf(t)}
+	}
+	part := slices.DeleteFunc(fields, func(f field) bool { return !slices.Contains(names, f.name) })
+	return &Reader[T]{decode: newStructDecoder(t, part).decode, care: Skim}
 }
 
 // A Reader reads line after line into values of one type. It is for one goroutine.

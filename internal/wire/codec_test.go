@@ -20,12 +20,13 @@ func TestPartReadsWhatIsNamed(t *testing.T) {
 		`{"pri\u0063e":8}`:                    {Price: 8},
 		`{}`:                                  {},
 	} {
-		if got, err := c.Read([]byte(text)); err != nil || got != want {
+		var got meal
+		if err := c.Read([]byte(text), &got); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{`{"price":7`, `{"price":07}`, `{"price":7} x`, ``} {
-		if _, err := c.Read([]byte(text)); err == nil {
+		if err := c.Read([]byte(text), new(meal)); err == nil {
 			t.Errorf("%s: no error", text)
 		}
 	}
@@ -101,18 +102,23 @@ func TestOrderIsNoMatter(t *testing.T) {
 func TestSmallNumbers(t *testing.T) {
 	for text, want := range map[string]Num{
 		"0": {0, true}, "7": {7, true}, "999999999999999": {999999999999999, true}, "9999999999999999": {9999999999999999, true},
-		"1.5": {1.5, true}, "1e3": {1000, true}, "-4": {-4, true}, "null": {}, `"7"`: {},
+		"1.5": {1.5, true}, "1e3": {1000, true}, "-4": {-4, true}, "null": {}, `"7"`: {}, "12345678": {12345678, true},
+		"123456789": {123456789, true}, "12345678.5": {12345678.5, true}, "1234567890123456.5": {1234567890123456.5, true},
 	} {
-		var n struct{ N Num }
-		_ = Unmarshal([]byte(`{"N":`+text+`}`), &n)
-		if n.N != want {
-			t.Errorf("%s: %+v", text, n.N)
+		for _, rest := range []string{`}`, `,"and":"so on, for a while"}`} {
+			var n struct{ N Num }
+			_ = Unmarshal([]byte(`{"N":`+text+rest), &n)
+			if n.N != want {
+				t.Errorf("%s: %+v", text, n.N)
+			}
 		}
 	}
-	for _, text := range []string{"00", "01", "1.", "1e", "-", "--1"} {
-		var n struct{ N Num }
-		if Unmarshal([]byte(`{"N":`+text+`}`), &n) == nil {
-			t.Errorf("%s is a number", text)
+	for _, text := range []string{"00", "01", "1.", "1e", "-", "--1", "1:", "1/", "1a", "12345678:", "0123456789012345"} {
+		for _, rest := range []string{`}`, `,"and":"so on, for a while"}`} {
+			var n struct{ N Num }
+			if Unmarshal([]byte(`{"N":`+text+rest), &n) == nil {
+				t.Errorf("%s is a number", text)
+			}
 		}
 	}
 }

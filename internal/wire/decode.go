@@ -44,6 +44,7 @@ type decoder struct {
 	care    Care
 	others  int // members so far that had no field
 	words   words
+	numbers []int64     // that nobody has yet
 	here    **habit     // of the objects that are read next
 	first   *habit      // of the whole; and, where its first member tells a type,
 	lines   *[64]*habit // by that type, since lines of one type are alike
@@ -302,37 +303,45 @@ func decodeNum(d *decoder, i int, p unsafe.Pointer) int {
 // every number on the wire is such a one.
 func (d *decoder) small(i int) (n int64, end int) {
 	data, from := d.data, i
-	if i+16 <= len(data) {
-		var k int
-		if n, k = eight(binary.LittleEndian.Uint64(data[i:])); k == 8 {
-			more, m := eight(binary.LittleEndian.Uint64(data[i+8:]))
-			n, k = n*powers[m]+more, 8+m
-		}
-		i += k
-	} else {
-		for ; i < len(data) && data[i]-'0' <= 9; i++ {
-			n = n*10 + int64(data[i]-'0')
-		}
-	}
-	if i == from || i > from+15 || i > from+1 && data[from] == '0' || i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e') {
+	u, i := Digits(data, from)
+	if i == from || i > from+MaxDigits || i > from+1 && data[from] == '0' || i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e') {
 		return 0, 0
 	}
-	return n, i
+	return int64(u), i
+}
+
+// MaxDigits is how many digits [Digits] reads well.
+const MaxDigits = 15
+
+// Digits returns the number that the digits from i on make, and where they end. If there are more than MaxDigits, it is another.
+func Digits(data []byte, i int) (n uint64, end int) {
+	if i+16 > len(data) {
+		for ; i < len(data) && data[i]-'0' <= 9; i++ {
+			n = n*10 + uint64(data[i]-'0')
+		}
+		return n, i
+	}
+	n, k := eight(binary.LittleEndian.Uint64(data[i:]))
+	if k == 8 {
+		more, m := eight(binary.LittleEndian.Uint64(data[i+8:]))
+		n, k = n*powers[m]+more, 8+m
+	}
+	return n, i + k
 }
 
 // eight reads the digits that eight bytes begin with, and says how many they are.
-func eight(x uint64) (n int64, count int) {
+func eight(x uint64) (n uint64, count int) {
 	x ^= '0' * ones
 	others := ((x + 0x76*ones) | x) & highs // a carry out of a byte that is no digit does not matter
 	count = bits.TrailingZeros64(others) / 8
 	x <<= 64 - 8*count // those before the first digit are zeros
 	x = (x * (1 + 10<<8)) >> 8 & 0x00ff00ff00ff00ff
 	x = (x * (1 + 100<<16)) >> 16 & 0x0000ffff0000ffff
-	return int64((x * (1 + 10000<<32)) >> 32), count
+	return (x * (1 + 10000<<32)) >> 32, count
 }
 
 // powers are those of ten.
-var powers = [...]int64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
+var powers = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
 // A Str is a string that may be absent: what *string is, without the memory.
 type Str struct {

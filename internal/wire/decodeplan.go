@@ -99,12 +99,10 @@ func lazily(t reflect.Type) func() decodeFunc {
 
 func pointerDecoder(t reflect.Type) decodeFunc {
 	elem, decode := t.Elem(), lazily(t.Elem())
-	fresh := func() unsafe.Pointer { return reflect.New(elem).UnsafePointer() }
-	switch elem.Kind() { // what counts tokens and money, made without reflection
-	case reflect.Int64:
-		fresh = func() unsafe.Pointer { return unsafe.Pointer(new(int64)) }
-	case reflect.Float64:
-		fresh = func() unsafe.Pointer { return unsafe.Pointer(new(float64)) }
+	fresh := func(*decoder) unsafe.Pointer { return reflect.New(elem).UnsafePointer() }
+	switch elem.Kind() { // what counts tokens and money
+	case reflect.Int64, reflect.Float64:
+		fresh = (*decoder).eightBytes
 	}
 	return func(d *decoder, i int, p unsafe.Pointer) int {
 		to := (*unsafe.Pointer)(p)
@@ -113,10 +111,20 @@ func pointerDecoder(t reflect.Type) decodeFunc {
 			return d.atom(i)
 		}
 		if *to == nil {
-			*to = fresh()
+			*to = fresh(d)
 		}
 		return decode()(d, i, *to)
 	}
+}
+
+// eightBytes returns memory for a number. A stream has many that nobody keeps; they are made some at a time.
+func (d *decoder) eightBytes() unsafe.Pointer {
+	if len(d.numbers) == 0 {
+		d.numbers = make([]int64, 16)
+	}
+	p := &d.numbers[0]
+	d.numbers = d.numbers[1:]
+	return unsafe.Pointer(p)
 }
 
 func sliceDecoder(t reflect.Type) decodeFunc {

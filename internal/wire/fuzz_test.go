@@ -150,7 +150,14 @@ func checkUnmarshal(t *testing.T, data []byte) {
 			t.Fatalf("Unmarshal(%q)\n got %s\nwant %s", data, Append(nil, got), Append(nil, want))
 		}
 	}
+	got, want = every{}, every{}
+	_ = json.Unmarshal(data, &want)
+	if _ = habitual.Read(data, &got); !reflect.DeepEqual(got, want) { // by the habits of all that was read before
+		t.Fatalf("Read(%q)\n got %s\nwant %s", data, Append(nil, got), Append(nil, want))
+	}
 }
+
+var habitual = NewReader[every](Everything)
 
 // foldedKeys says whether some key is a field's name but for the case.
 func foldedKeys(data []byte) bool {
