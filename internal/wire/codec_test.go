@@ -99,6 +99,26 @@ func TestOrderIsNoMatter(t *testing.T) {
 	}
 }
 
+// Keys that are alike but in their middle are not the same.
+func TestLongKeys(t *testing.T) {
+	type long struct {
+		N int `json:"beginning-middle-and-end"`
+	}
+	r := NewReader[long](Everything)
+	for range 2 {
+		for text, want := range map[string]int{
+			`{"beginning-middle-and-end":1,"beginning-centre-and-end":2}`: 1,
+			`{"beginning-centre-and-end":2,"beginning-middle-and-end":1}`: 1,
+			`{"beginning-centre-and-end":2}`:                              0,
+		} {
+			var l long
+			if err := r.Read([]byte(text), &l); err != nil || l.N != want {
+				t.Errorf("%s: %+v, %v", text, l, err)
+			}
+		}
+	}
+}
+
 func TestSmallNumbers(t *testing.T) {
 	for text, want := range map[string]Num{
 		"0": {0, true}, "7": {7, true}, "999999999999999": {999999999999999, true}, "9999999999999999": {9999999999999999, true},
