@@ -158,13 +158,13 @@ func (d *aictrlDecoder) other(h event.Header, l *aictrlIn) {
 	case "text":
 		h = d.of(h, l.Part.SessionID)
 		if l.Part.Synthetic {
-			d.told(h, event.Prompt{Text: l.Part.Text, Source: event.SourceSteer})
+			d.told(h, event.Prompt{Text: l.Part.Text.Value, Source: event.SourceSteer})
 			return
 		}
-		d.told(h, event.Text{ID: l.Part.ID, Text: l.Part.Text, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End)})
+		d.told(h, event.Text{ID: l.Part.ID, Text: l.Part.Text.Value, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End)})
 	case "reasoning":
 		d.told(d.of(h, l.Part.SessionID), event.Thought{
-			ID: l.Part.ID, Text: l.Part.Text, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End), Signature: l.Part.Metadata.Anthropic.Signature,
+			ID: l.Part.ID, Text: l.Part.Text.Value, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End), Signature: l.Part.Metadata.Anthropic.Signature,
 		})
 	case "step_finish":
 		d.stepFinish(h, l)

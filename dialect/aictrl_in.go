@@ -60,13 +60,13 @@ type aictrlIn struct {
 }
 
 type aictrlPartIn struct {
-	ID        string `json:"id"`
-	SessionID string `json:"sessionID"`
-	MessageID string `json:"messageID"`
-	Text      string `json:"text"`
-	Synthetic bool   `json:"synthetic"` // the program spoke in the user's place
-	CallID    string `json:"callID"`
-	Tool      string `json:"tool"`
+	ID        string       `json:"id"`
+	SessionID string       `json:"sessionID"`
+	MessageID string       `json:"messageID"`
+	Text      wire.Passing `json:"text"`
+	Synthetic bool         `json:"synthetic"` // the program spoke in the user's place
+	CallID    string       `json:"callID"`
+	Tool      string       `json:"tool"`
 	State     struct {
 		Status   string                      `json:"status"`
 		Input    wire.Span                   `json:"input"`

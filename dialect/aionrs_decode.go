@@ -12,6 +12,7 @@ type aionrsDecoder struct {
 	in      aionrsIn
 	bulk    bulk
 	lines   *wire.Reader[aionrsIn]
+	deltas  deltas
 	session string
 	begun   bool // ready, or a message
 	open    bool
@@ -40,9 +41,9 @@ type aionrsIn struct {
 		event.Capabilities
 		CurrentMode string `json:"current_mode"`
 	} `json:"capabilities"`
-	MsgID  string `json:"msg_id"`
-	Text   string `json:"text"`
-	CallID string `json:"call_id"`
+	MsgID  string       `json:"msg_id"`
+	Text   wire.Passing `json:"text"`
+	CallID string       `json:"call_id"`
 	Tool   struct {
 		Name        string      `json:"name"`
 		Category    event.Class `json:"category"`
@@ -93,10 +94,10 @@ func (a *aionrsDecoder) Decode(line []byte, emit func(event.Event)) {
 		tell(event.Prompt{ID: l.MsgID})
 	case "text_delta":
 		a.failed = nil
-		tell(event.TextDelta{Text: l.Text})
+		tell(a.deltas.of(a.bulk, event.TextDelta{Text: l.Text.Value}))
 	case "thinking":
 		a.failed = nil
-		tell(event.ThoughtDelta{Text: l.Text})
+		tell(event.ThoughtDelta{Text: l.Text.Value})
 	case "tool_request", "tool_running", "tool_result", "tool_cancelled":
 		h.Call = l.CallID
 		if l.Type != "tool_cancelled" {

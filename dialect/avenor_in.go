@@ -14,7 +14,7 @@ type avenorIn struct {
 	Ts        wire.Num `json:"ts"`
 
 	Content struct {
-		Text wire.Str `json:"text"`
+		Text wire.Passing `json:"text"`
 	} `json:"content"`
 	Delta     wire.Str  `json:"delta"` // the program's, for its claude backends
 	MessageID string    `json:"messageId"`

@@ -14,6 +14,7 @@ type ensoDecoder struct {
 	in      ensoIn
 	bulk    bulk
 	lines   *wire.Reader[ensoIn]
+	deltas  deltas
 	session string
 	agents  ensoNest
 	calls   []ensoOpen // that are open, in all agents
@@ -60,30 +61,30 @@ func (n ensoNest) remove(path string) ensoNest {
 
 // ensoIn is a line as one may come: the specification's form, and what the program really writes.
 type ensoIn struct {
-	Type     string     `json:"type"`
-	ID       wire.Str   `json:"id"`
-	Model    string     `json:"model"`
-	Cwd      string     `json:"cwd"`
-	Resumed  bool       `json:"resumed"`
-	Content  string     `json:"content"`
-	Text     string     `json:"text"`
-	Name     string     `json:"name"`
-	Args     wire.Span  `json:"args"`
-	Result   wire.Prose `json:"result"`
-	Display  string     `json:"display"`
-	Error    event.Raw  `json:"error"`
-	Denied   bool       `json:"denied"`
-	Reason   string     `json:"reason"`
-	Summary  string     `json:"summary"`
-	Before   wire.Num   `json:"before_tokens"`
-	After    wire.Num   `json:"after_tokens"`
-	ParentID string     `json:"parent_id"`
-	Depth    wire.Num   `json:"depth"`
-	Prompt   string     `json:"prompt"`
-	Role     string     `json:"role"`
-	Message  string     `json:"message"`
-	Tool     string     `json:"tool"`
-	AgentID  wire.Str   `json:"agent_id"`
+	Type     string       `json:"type"`
+	ID       wire.Str     `json:"id"`
+	Model    string       `json:"model"`
+	Cwd      string       `json:"cwd"`
+	Resumed  bool         `json:"resumed"`
+	Content  string       `json:"content"`
+	Text     wire.Passing `json:"text"`
+	Name     string       `json:"name"`
+	Args     wire.Span    `json:"args"`
+	Result   wire.Prose   `json:"result"`
+	Display  string       `json:"display"`
+	Error    event.Raw    `json:"error"`
+	Denied   bool         `json:"denied"`
+	Reason   string       `json:"reason"`
+	Summary  string       `json:"summary"`
+	Before   wire.Num     `json:"before_tokens"`
+	After    wire.Num     `json:"after_tokens"`
+	ParentID string       `json:"parent_id"`
+	Depth    wire.Num     `json:"depth"`
+	Prompt   string       `json:"prompt"`
+	Role     string       `json:"role"`
+	Message  string       `json:"message"`
+	Tool     string       `json:"tool"`
+	AgentID  wire.Str     `json:"agent_id"`
 }
 
 func (l *ensoIn) id() string { return l.ID.Value }
@@ -116,10 +117,10 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 		d.userMessage(l.Content, emit)
 	case "reasoning_delta":
 		d.spoke(h)
-		tell(event.ThoughtDelta{Text: l.Text})
+		tell(event.ThoughtDelta{Text: l.Text.Value})
 	case "assistant_delta":
 		d.spoke(h)
-		tell(event.TextDelta{Text: l.Text})
+		tell(d.deltas.of(d.bulk, event.TextDelta{Text: l.Text.Value}))
 	case "assistant_done":
 		d.spoke(h)
 		d.answered = d.answered || h.Top()

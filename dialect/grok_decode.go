@@ -21,10 +21,10 @@ type grokDecoder struct {
 
 // grokIn is a line as one may come: the specification's form, and what the program really writes.
 type grokIn struct {
-	Type      string   `json:"type"`
-	SessionID string   `json:"sessionID"`
-	Timestamp wire.Num `json:"timestamp"`
-	Text      string   `json:"text"`
+	Type      string       `json:"type"`
+	SessionID string       `json:"sessionID"`
+	Timestamp wire.Num     `json:"timestamp"`
+	Text      wire.Passing `json:"text"`
 	ToolCall  struct {
 		ID       string    `json:"id"`
 		Name     string    `json:"name"`
@@ -71,7 +71,7 @@ func (g *grokDecoder) Decode(line []byte, emit func(event.Event)) {
 		g.open, g.failure = true, nil
 		tell(event.TurnStarted{Number: g.steps})
 	case "text":
-		tell(event.Text{Text: l.Text})
+		tell(event.Text{Text: l.Text.Value})
 	case "tool_use":
 		g.toolUse(h, l, emit)
 	case "step_finish":

@@ -33,7 +33,10 @@ type Stream struct {
 type StreamOptions struct {
 	After    uint64 // number events after this one; a native stream keeps its own numbers
 	NoOrigin bool   // do not give the lines themselves as foreign events
-	Lean     bool   // leave out what is bulky: the text of foreign events, inputs and outputs of calls
+
+	// Lean leaves out what is bulky: the text of foreign events, inputs and outputs of calls. What the events say is gone when the
+	// next line is read; who keeps a text copies it.
+	Lean bool
 
 	// For is who will be told. What it has no word for may be left out, unless somebody asks what is lost.
 	For *Dialect

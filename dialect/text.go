@@ -197,3 +197,19 @@ func money(n wire.Num, to *float64) *float64 {
 
 // numbered makes an id where a stream has none.
 func numbered(what string, n int) string { return what + "-" + strconv.Itoa(n) }
+
+// deltas makes the bodies of a stream's deltas. Most of a stream are such, so where none is kept they are all made in one place.
+type deltas struct {
+	last *wire.Cell[event.Body, event.TextDelta]
+}
+
+func (d *deltas) of(b bulk, delta event.TextDelta) event.Body {
+	if b != noBulk {
+		return delta
+	}
+	if d.last == nil {
+		d.last = wire.NewCell[event.Body, event.TextDelta]()
+	}
+	d.last.Value = delta
+	return d.last.As()
+}

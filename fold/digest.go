@@ -165,7 +165,10 @@ func (d *Digest) body(e *event.Event) {
 		d.repair(e.Kind, b.Inferred)
 	case event.SessionStarted:
 		once(&d.sum.Backends, b.Backend)
-		if !slices.ContainsFunc(d.sum.Models, func(m string) bool { return strings.HasSuffix(m, "/"+b.Model) }) {
+		if !slices.ContainsFunc(d.sum.Models, func(m string) bool {
+			provider, ok := strings.CutSuffix(m, b.Model)
+			return ok && strings.HasSuffix(provider, "/")
+		}) {
 			once(&d.sum.Models, b.Model)
 		}
 	case event.TurnEnded:
@@ -176,7 +179,7 @@ func (d *Digest) body(e *event.Event) {
 		if n, at := firstFinding(b.Text); n > 0 {
 			d.sum.Findings += n
 			if len(d.sum.Excerpts) < maxFirst {
-				d.sum.Excerpts = append(d.sum.Excerpts, Excerpt{e.Seq, e.Agent, lineAt(b.Text, at)})
+				d.sum.Excerpts = append(d.sum.Excerpts, Excerpt{e.Seq, e.Agent, strings.Clone(lineAt(b.Text, at))})
 			}
 		}
 		d.repair(e.Kind, b.Inferred)

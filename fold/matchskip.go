@@ -115,29 +115,38 @@ func opens(word string) bool {
 }
 
 // mayFind says whether a whole text has a word of which every finding has one. Most have none, and to look for letters is faster
-// than to read words.
+// than to read words: all but one of them have an f.
 func mayFind(text string) bool {
-	return hasLetter(text, '[', marker, 0) || has(text, 'f', "failed", 0) || has(text, 'f', "confidence", 3) || has(text, 'v', "reviewer", 2) || has(text, 'c', "correction", 0)
+	return near(text, 'f', withF) || near(text, 'F', withF) || near(text, 'c', withC) || near(text, 'C', withC)
 }
 
-// has says whether a text has a word, in any case, whose letter at is a given one.
-func has(text string, letter byte, word string, at int) bool {
-	return hasLetter(text, letter, word, at) || hasLetter(text, letter-'a'+'A', word, at)
+// A telling is a word, and where in it a letter stands that is looked for.
+type telling struct {
+	word string
+	at   int
 }
 
-func hasLetter(text string, letter byte, word string, at int) bool {
-	for i := at; i < len(text); i++ {
-		n := strings.IndexByte(text[i:], letter)
+var (
+	withF = []telling{{"failed", 0}, {"flagged", 0}, {"confidence", 3}, {marker, 1}}
+	withC = []telling{{"correction", 0}}
+)
+
+// near says whether a text has one of the words around a letter, in any case.
+func near(text string, letter byte, words []telling) bool {
+	for i := 0; i+1 < len(text); i++ {
+		n := strings.IndexByte(text[i:len(text)-1], letter)
 		if n < 0 {
 			return false
 		}
 		i += n
-		from, end := i-at, i-at+len(word)
-		if end > len(text) {
-			return false
-		}
-		if text[i+1]|0x20 == word[at+1] && strings.EqualFold(text[from:end], word) {
-			return true
+		next := text[i+1] | 0x20
+		for _, w := range words {
+			if next != w.word[w.at+1] {
+				continue
+			}
+			if from, end := i-w.at, i-w.at+len(w.word); from >= 0 && end <= len(text) && strings.EqualFold(text[from:end], w.word) {
+				return true
+			}
 		}
 	}
 	return false

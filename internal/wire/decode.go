@@ -45,6 +45,8 @@ type decoder struct {
 	others  int // members so far that had no field
 	words   words
 	numbers []int64     // that nobody has yet
+	passing []byte      // strings of this line with what their escapes stand for
+	passed  int         // how much of it is used
 	here    **habit     // of the objects that are read next
 	first   *habit      // of the whole; and, where its first member tells a type,
 	lines   *[64]*habit // by that type, since lines of one type are alike
@@ -52,7 +54,10 @@ type decoder struct {
 
 // decode reads the whole of data into what p points to.
 func (d *decoder) decode(data []byte, care Care, decode decodeFunc, p unsafe.Pointer) (err error) {
-	d.scanner, d.care, d.here = scanner{data: data}, care, &d.first
+	d.scanner, d.care, d.here, d.passed = scanner{data: data}, care, &d.first, 0
+	if len(d.passing) > tooLong {
+		d.passing = nil
+	}
 	i := d.begin()
 	if i >= 0 {
 		i = d.end(decode(d, i, p))
@@ -315,18 +320,15 @@ const MaxDigits = 15
 
 // Digits returns the number that the digits from i on make, and where they end. If there are more than MaxDigits, it is another.
 func Digits(data []byte, i int) (n uint64, end int) {
-	if i+16 > len(data) {
-		for ; i < len(data) && data[i]-'0' <= 9; i++ {
-			n = n*10 + uint64(data[i]-'0')
-		}
-		return n, i
+	for count := 8; count == 8 && i+8 <= len(data); i += count {
+		var more uint64
+		more, count = eight(binary.LittleEndian.Uint64(data[i:]))
+		n = n*powers[count] + more
 	}
-	n, k := eight(binary.LittleEndian.Uint64(data[i:]))
-	if k == 8 {
-		more, m := eight(binary.LittleEndian.Uint64(data[i+8:]))
-		n, k = n*powers[m]+more, 8+m
+	for ; i < len(data) && data[i]-'0' <= 9; i++ { // among the last
+		n = n*10 + uint64(data[i]-'0')
 	}
-	return n, i + k
+	return n, i
 }
 
 // eight reads the digits that eight bytes begin with, and says how many they are.

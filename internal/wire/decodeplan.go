@@ -34,6 +34,8 @@ func newDecoder(t reflect.Type) decodeFunc {
 		return decodeStr
 	case reflect.TypeFor[Prose]():
 		return decodeProse
+	case reflect.TypeFor[Passing]():
+		return decodePassing
 	case reflect.TypeFor[json.Number]():
 		return otherDecoder(t)
 	}

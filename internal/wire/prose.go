@@ -2,6 +2,7 @@ package wire
 
 import (
 	"reflect"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -28,6 +29,37 @@ func decodeProse(d *decoder, i int, p unsafe.Pointer) int {
 		return end
 	}
 	return decodeSpan(d, i, unsafe.Pointer(&to.span))
+}
+
+// A Passing is a string that may be absent. In a line that is skimmed it is not copied: it is gone when the next line is read.
+type Passing struct {
+	Value string
+	OK    bool
+}
+
+func decodePassing(d *decoder, i int, p unsafe.Pointer) int {
+	if d.care != Skim || d.data[i] != '"' {
+		return decodeStr(d, i, p)
+	}
+	to := (*Str)(p)
+	from := i + 1
+	n, high := stretch(d.data[from:])
+	if i = from + n; i < len(d.data) && d.data[i] == '"' && (!high || utf8.Valid(d.data[from:i])) {
+		*to = Str{unsafe.String(unsafe.SliceData(d.data[from:i]), n), true}
+		return i + 1
+	}
+	u := unquoting{scanner: &d.scanner, text: d.passing, ours: true, n: d.passed}
+	if i = u.read(from); i < 0 {
+		return i
+	}
+	d.passing = u.text
+	text := u.text[d.passed:u.n]
+	if d.passed = u.n; u.high && !utf8.Valid(text) {
+		*to = Str{sound(text, true), true}
+		return i
+	}
+	*to = Str{unsafe.String(unsafe.SliceData(text), len(text)), true}
+	return i
 }
 
 // A Kept is an object that is read into a struct, and kept.
