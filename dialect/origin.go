@@ -60,6 +60,13 @@ func (t *teller) readFrom(of uint64) bool {
 }
 
 func (t *teller) line(dst []byte, k event.Kind, f event.Foreign) []byte {
+	if f.Base64 == "" && !t.opt.Repair {
+		dst = append(dst, f.Line...)
+		if f.Torn {
+			return dst
+		}
+		return append(dst, '\n')
+	}
 	line := f.Bytes()
 	if t.opt.Repair && !isObject(trim(line, false)) {
 		if t.losses != nil {

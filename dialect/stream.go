@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"unicode/utf8"
+	"unsafe"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
@@ -27,6 +29,7 @@ type Stream struct {
 	toldTo   func(event.Event)
 	numberTo func(event.Event)
 	bare     event.Body
+	foreign  *wire.Cell[event.Body, event.Foreign] // for transient ones
 }
 
 // StreamOptions are how a stream is read. The zero value keeps every line and mends what is broken.
@@ -37,6 +40,10 @@ type StreamOptions struct {
 	// Lean leaves out what is bulky: the text of foreign events, inputs and outputs of calls. What the events say is gone when the
 	// next line is read; who keeps a text copies it.
 	Lean bool
+
+	// Transient gives foreign lines as they lie in memory: they are gone when the next line is read. It is for who passes them on
+	// at once.
+	Transient bool
 
 	// For is who will be told. What it has no word for may be left out, unless somebody asks what is lost.
 	For *Dialect
@@ -53,6 +60,7 @@ func NewStream(d *Dialect, o StreamOptions) *Stream {
 	}
 	s.toldTo, s.numberTo = s.told, func(e event.Event) { s.number(&e) }
 	s.bare = event.Foreign{Dialect: d.Name}
+	s.foreign = wire.NewCell[event.Body, event.Foreign]()
 	return s
 }
 
@@ -74,15 +82,24 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 	if s.dialect != &native && !s.opt.NoOrigin {
 		body := s.bare
 		if !s.opt.Lean || torn {
-			f := event.NewForeign(s.dialect.Name, line)
-			f.Torn = torn
-			body = f
+			body = s.keep(line, torn)
 		}
 		s.of = s.number(&event.Event{Body: body})
 	}
 	if line = trim(line, s.at == 1); len(bytes.TrimSpace(line)) > 0 {
 		s.dec.Decode(line, s.toldTo)
 	}
+}
+
+// keep makes a foreign event of a line.
+func (s *Stream) keep(line []byte, torn bool) event.Body {
+	if !s.opt.Transient || !utf8.Valid(line) {
+		f := event.NewForeign(s.dialect.Name, line)
+		f.Torn = torn
+		return f
+	}
+	s.foreign.Value = event.Foreign{Dialect: s.dialect.Name, Line: unsafe.String(unsafe.SliceData(line), len(line)), Torn: torn}
+	return s.foreign.As()
 }
 
 // Close gives what the end of the stream says, and what is missing.

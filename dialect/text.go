@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/sluice-dev/sluice/event"
@@ -54,8 +55,11 @@ func arguments(input event.Raw) event.Raw {
 // input is the way back from arguments: a copy of what a line gives.
 func input(args wire.Span) event.Raw {
 	raw := tidy(args)
+	if !bytes.Contains(raw, []byte(rawKey)) {
+		return raw
+	}
 	var d wire.Doc
-	if raw == nil || raw[0] != '{' || d.Parse(raw) != nil {
+	if d.Parse(raw) != nil {
 		return raw
 	}
 	if n := d.Root(); n.Len() == 1 && n.Get(rawKey).Kind() == wire.String {
@@ -64,12 +68,16 @@ func input(args wire.Span) event.Raw {
 	return raw
 }
 
+// docs are for values that are looked at and left.
+var docs = sync.Pool{New: func() any { return new(wire.Doc) }}
+
 // tidy copies a value of a line. What may be carried on is valid UTF-8 and has no key twice; null is nothing.
 func tidy(span wire.Span) event.Raw {
 	if len(span) == 0 {
 		return nil
 	}
-	var d wire.Doc
+	d := docs.Get().(*wire.Doc)
+	defer docs.Put(d)
 	if d.Parse(span) != nil || d.Root().Kind() == wire.Null {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -73,7 +74,7 @@ func convert(ctx context.Context, s IO, f convertFlags, file string) (err error)
 	}
 	defer in.close()
 
-	c := conversion{in: in, to: to, out: bufio.NewWriterSize(s.Out, 64<<10), flags: f}
+	c := conversion{in: in, to: to, out: s.Out, flags: f}
 	opt := dialect.Options{NoOrigin: f.noOrigin, Repair: f.repair}
 	if f.loss != "" || f.strict {
 		if f.loss != "" {
@@ -117,8 +118,9 @@ type conversion struct {
 	stream *dialect.Stream
 	to     *dialect.Dialect
 	enc    dialect.Encoder
-	out    *bufio.Writer
-	buf    []byte
+	out    io.Writer
+	buf    []byte // what is told and not yet written
+	err    error  // of writing it
 	flags  convertFlags
 	report *bufio.Writer
 	losses int
@@ -129,7 +131,7 @@ func (c *conversion) run() error {
 	journal := c.in.dialect.Name == "native"
 	copied := journal && c.to == c.in.dialect && !c.flags.noOrigin
 	kept := !c.flags.noOrigin && (c.to.Name == "native" || c.to == c.in.dialect)
-	opt := dialect.StreamOptions{NoOrigin: !kept}
+	opt := dialect.StreamOptions{NoOrigin: !kept, Transient: true}
 	if c.flags.loss == "" && !c.flags.strict {
 		opt.For = c.to
 	}
@@ -143,15 +145,16 @@ func (c *conversion) run() error {
 			if c.flags.repair && !isEvent(line) {
 				return // left out, and no number is spent on it
 			}
-			c.out.Write(line)
+			c.buf = append(c.buf, line...)
 			if !torn || c.flags.repair {
-				c.out.WriteByte('\n')
+				c.buf = append(c.buf, '\n')
 			}
+			c.full()
 		}
 		c.stream.Line(line, torn, tell)
-	}, c.out.Flush)
+	}, c.flush)
 	if err != nil {
-		return either(err, c.out.Flush())
+		return either(err, c.flush())
 	}
 	if copied {
 		ended := false
@@ -163,7 +166,7 @@ func (c *conversion) run() error {
 		}
 	}
 	c.stream.Close(tell)
-	return c.out.Flush()
+	return c.flush()
 }
 
 func isEvent(line []byte) bool {
@@ -172,8 +175,26 @@ func isEvent(line []byte) bool {
 }
 
 func (c *conversion) tell(e event.Event) {
-	c.buf = c.enc.Encode(c.buf[:0], e)
-	c.out.Write(c.buf) // an error stays, and Flush returns it
+	c.buf = c.enc.Encode(c.buf, e)
+	c.full()
+}
+
+// full writes what there is, if it is enough.
+func (c *conversion) full() {
+	if len(c.buf) >= 64<<10 {
+		_ = c.flush() // an error stays
+	}
+}
+
+// flush writes what there is. After an error nothing more is written.
+func (c *conversion) flush() error {
+	if len(c.buf) > 0 && c.err == nil {
+		_, c.err = c.out.Write(c.buf)
+	}
+	if c.buf = c.buf[:0]; cap(c.buf) > 4<<20 {
+		c.buf = nil // after a very long line
+	}
+	return c.err
 }
 
 // lost takes a loss. The numbers that we gave to a foreign stream's events are no loss of its.

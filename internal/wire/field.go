@@ -132,7 +132,9 @@ func emptyTest(t reflect.Type) func(unsafe.Pointer) bool {
 		return func(p unsafe.Pointer) bool { return !*(*bool)(p) }
 	case reflect.Pointer:
 		return func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
-	case reflect.Array, reflect.Map, reflect.Slice:
+	case reflect.Slice: // whatever of
+		return func(p unsafe.Pointer) bool { return len(*(*[]struct{})(p)) == 0 }
+	case reflect.Array, reflect.Map:
 		return func(p unsafe.Pointer) bool { return valueAt(t, p).Len() == 0 }
 	case reflect.Struct:
 		return never
