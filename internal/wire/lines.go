@@ -23,7 +23,7 @@ type Lines struct {
 }
 
 const (
-	lineBuffer = 128 << 10
+	lineBuffer = 256 << 10
 	lineKeep   = 4 << 20 // a larger buffer is given back
 )
 
