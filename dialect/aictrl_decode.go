@@ -21,6 +21,7 @@ type aictrlDecoder struct {
 	spare *aictrlIn // for the next one, if this one is held
 	bulk  bulk
 	lines *wire.Reader[aictrlIn]
+	made  aictrlMade
 	line  time.Time // when the last line was written
 	at    time.Time // of what was told last: what was held back is told no earlier
 
@@ -33,10 +34,11 @@ type aictrlDecoder struct {
 	open    bool // a step is open
 	refused bool // a call of this turn was denied
 	ahead   []event.Event
-	step    *aictrlIn // a step_finish that waits for its message
-	message *aictrlIn // a message that came before its step_finish
-	last    *event.TurnEnded
+	step    *aictrlIn       // a step_finish that waits for its message
+	message *aictrlIn       // a message that came before its step_finish
+	last    event.TurnEnded // of the last turn that ended
 	lastID  string
+	any     bool // one did
 
 	calls  []aictrlOpen
 	doubt  []aictrlDecision
@@ -47,6 +49,13 @@ type aictrlDecoder struct {
 	troubled bool      // an error came since the model last finished
 	ended    bool      // session_complete came
 	status   string    // of an invocation_complete
+}
+
+// aictrlMade is where what comes in every turn is made.
+type aictrlMade struct {
+	starts place[event.TurnStarted]
+	texts  place[event.Text]
+	ends   place[event.TurnEnded]
 }
 
 // aictrlOpen is a call that was told and has not ended.
@@ -125,7 +134,7 @@ func (d *aictrlDecoder) read(l *aictrlIn) {
 	case "step_start":
 		d.turns++
 		d.open, d.refused = true, false
-		d.told(h, event.TurnStarted{Number: d.turns})
+		d.told(h, d.made.starts.put(event.TurnStarted{Number: d.turns}, d.bulk))
 		d.catchUp()
 	default:
 		d.catchUp()
@@ -161,10 +170,12 @@ func (d *aictrlDecoder) other(h event.Header, l *aictrlIn) {
 			d.told(h, event.Prompt{Text: l.Part.Text.Value, Source: event.SourceSteer})
 			return
 		}
-		d.told(h, event.Text{ID: l.Part.ID, Text: l.Part.Text.Value, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End)})
+		d.told(h, d.made.texts.put(event.Text{
+			ID: l.Part.ID.Value, Text: l.Part.Text.Value, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End),
+		}, d.bulk))
 	case "reasoning":
 		d.told(d.of(h, l.Part.SessionID), event.Thought{
-			ID: l.Part.ID, Text: l.Part.Text.Value, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End), Signature: l.Part.Metadata.Anthropic.Signature,
+			ID: l.Part.ID.Value, Text: l.Part.Text.Value, Start: moment(l.Part.Time.Start), End: moment(l.Part.Time.End), Signature: l.Part.Metadata.Anthropic.Signature,
 		})
 	case "step_finish":
 		d.stepFinish(h, l)
@@ -228,7 +239,7 @@ func (d *aictrlDecoder) catchUp() {
 
 func (d *aictrlDecoder) start(h event.Header, l *aictrlIn) {
 	d.rest()
-	*d = aictrlDecoder{emit: d.emit, in: d.in, spare: d.spare, bulk: d.bulk, lines: d.lines, line: d.line, at: d.at, program: d.program, session: l.SessionID}
+	*d = aictrlDecoder{emit: d.emit, in: d.in, spare: d.spare, made: d.made, bulk: d.bulk, lines: d.lines, line: d.line, at: d.at, program: d.program, session: l.SessionID}
 	h.Session = l.SessionID
 	b := event.RunStarted{Format: event.Format, Model: l.Model, Profile: l.Agent}
 	if d.bulk.inputs() {

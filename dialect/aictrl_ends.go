@@ -76,9 +76,9 @@ func (d *aictrlDecoder) messageComplete(h event.Header, l *aictrlIn) {
 	switch {
 	case b.Finish == event.FinishError:
 		d.stray(h, l)
-	case l.MessageID == "" && (len(d.agents) > 0 || d.open && d.last != nil && d.last.Profile != b.Profile):
+	case l.MessageID == "" && (len(d.agents) > 0 || d.open && d.any && d.last.Profile != b.Profile):
 		unread(d.emit, "aictrl", "a message_complete of %s, which may be a sub-agent's", clip(l.Agent))
-	case !d.open && d.last != nil && d.lastID == l.MessageID && aictrlSame(*d.last, b):
+	case !d.open && d.any && d.lastID == l.MessageID && aictrlSame(d.last, b):
 		unread(d.emit, "aictrl", "a message_complete that was told before")
 	case d.open || l.MessageID != "":
 		d.message = l.keep()
@@ -106,15 +106,14 @@ func (d *aictrlDecoder) stray(h event.Header, l *aictrlIn) {
 }
 
 func (d *aictrlDecoder) endTurn(h event.Header, l *aictrlIn) {
-	b := l.ended()
-	d.last, d.lastID = &b, l.MessageID
-	d.turnEnded(h, b)
+	d.last, d.lastID, d.any = l.ended(), l.MessageID, true
+	d.turnEnded(h, d.last)
 }
 
 func (d *aictrlDecoder) turnEnded(h event.Header, b event.TurnEnded) {
 	d.troubled = d.troubled && (b.Finish == event.FinishError || b.Finish == "" || b.Finish == event.FinishToolCalls)
 	b.Number = d.turns
-	d.told(h, b)
+	d.told(h, d.made.ends.put(b, d.bulk))
 }
 
 func aictrlErrorOf(raw event.Raw) event.Error {
@@ -188,7 +187,7 @@ func (d *aictrlDecoder) complete(h event.Header, l *aictrlIn) {
 		d.over(h, event.RunFailed(end))
 		return
 	}
-	if text == "" && d.refused && d.last != nil && d.last.Finish == event.FinishToolCalls { // the program stops there without a word
+	if text == "" && d.refused && d.any && d.last.Finish == event.FinishToolCalls { // the program stops there without a word
 		end.Outcome, end.Reason = event.Denied, "a call was denied, and the model was not asked again"
 		d.over(h, event.RunFailed(end))
 		return
@@ -241,7 +240,7 @@ func (d *aictrlDecoder) over(h event.Header, b event.Body) {
 		switch b.(type) {
 		case event.RunDone:
 			stop.Stop = "end_turn"
-			if d.last != nil {
+			if d.any {
 				stop.Stop = stopOf(d.last.Finish)
 			}
 			d.told(h, event.ReplyDone(stop))

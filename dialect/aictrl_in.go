@@ -60,7 +60,7 @@ type aictrlIn struct {
 }
 
 type aictrlPartIn struct {
-	ID        string       `json:"id"`
+	ID        wire.Passing `json:"id"`
 	SessionID string       `json:"sessionID"`
 	MessageID string       `json:"messageID"`
 	Text      wire.Passing `json:"text"`

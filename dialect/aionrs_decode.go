@@ -12,7 +12,7 @@ type aionrsDecoder struct {
 	in      aionrsIn
 	bulk    bulk
 	lines   *wire.Reader[aionrsIn]
-	deltas  deltas
+	deltas  place[event.TextDelta]
 	session string
 	begun   bool // ready, or a message
 	open    bool
@@ -94,7 +94,7 @@ func (a *aionrsDecoder) Decode(line []byte, emit func(event.Event)) {
 		tell(event.Prompt{ID: l.MsgID})
 	case "text_delta":
 		a.failed = nil
-		tell(a.deltas.of(a.bulk, event.TextDelta{Text: l.Text.Value}))
+		tell(a.deltas.put(event.TextDelta{Text: l.Text.Value}, a.bulk))
 	case "thinking":
 		a.failed = nil
 		tell(event.ThoughtDelta{Text: l.Text.Value})

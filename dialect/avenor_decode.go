@@ -13,7 +13,7 @@ type avenorDecoder struct {
 	in      avenorIn
 	bulk    bulk
 	lines   *wire.Reader[avenorIn]
-	deltas  deltas
+	deltas  place[event.TextDelta]
 	started bool
 	block   avenorSpeech
 	calls   []avenorOpen
@@ -95,7 +95,7 @@ func (d *avenorDecoder) Decode(line []byte, emit func(event.Event)) {
 		tell(d.userSays(l, said))
 	case "agent.message_chunk":
 		d.speak(h, l)
-		tell(d.deltas.of(d.bulk, event.TextDelta{ID: l.MessageID, Text: l.text(), Update: tidy(l.Update)}))
+		tell(d.deltas.put(event.TextDelta{ID: l.MessageID, Text: l.text(), Update: tidy(l.Update)}, d.bulk))
 	case "agent.thought_chunk":
 		d.speak(h, l)
 		tell(event.ThoughtDelta{ID: l.MessageID, Text: l.text(), Update: tidy(l.Update)})

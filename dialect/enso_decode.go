@@ -14,7 +14,7 @@ type ensoDecoder struct {
 	in      ensoIn
 	bulk    bulk
 	lines   *wire.Reader[ensoIn]
-	deltas  deltas
+	deltas  place[event.TextDelta]
 	session string
 	agents  ensoNest
 	calls   []ensoOpen // that are open, in all agents
@@ -120,7 +120,7 @@ func (d *ensoDecoder) Decode(line []byte, emit func(event.Event)) {
 		tell(event.ThoughtDelta{Text: l.Text.Value})
 	case "assistant_delta":
 		d.spoke(h)
-		tell(d.deltas.of(d.bulk, event.TextDelta{Text: l.Text.Value}))
+		tell(d.deltas.put(event.TextDelta{Text: l.Text.Value}, d.bulk))
 	case "assistant_done":
 		d.spoke(h)
 		d.answered = d.answered || h.Top()

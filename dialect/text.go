@@ -17,7 +17,10 @@ import (
 
 // unread says that nothing could be read from a line.
 func unread(emit func(event.Event), dialect, format string, args ...any) {
-	emit(event.Event{Body: event.Diag{Text: fmt.Sprintf(format, args...), Source: dialect}})
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	emit(event.Event{Body: event.Diag{Text: format, Source: dialect}})
 }
 
 // text returns a JSON string's text, and any other value as it stands; nothing for null.
@@ -206,18 +209,16 @@ func money(n wire.Num, to *float64) *float64 {
 // numbered makes an id where a stream has none.
 func numbered(what string, n int) string { return what + "-" + strconv.Itoa(n) }
 
-// deltas makes the bodies of a stream's deltas. Most of a stream are such, so where none is kept they are all made in one place.
-type deltas struct {
-	last *wire.Cell[event.Body, event.TextDelta]
-}
+// A place is where bodies of one kind are made. In a stream of which nothing is kept, all are made in the same.
+type place[T event.Body] struct{ cell *wire.Cell[event.Body, T] }
 
-func (d *deltas) of(b bulk, delta event.TextDelta) event.Body {
+func (p *place[T]) put(body T, b bulk) event.Body {
 	if b != noBulk {
-		return delta
+		return body
 	}
-	if d.last == nil {
-		d.last = wire.NewCell[event.Body, event.TextDelta]()
+	if p.cell == nil {
+		p.cell = wire.NewCell[event.Body, T]()
 	}
-	d.last.Value = delta
-	return d.last.As()
+	p.cell.Value = body
+	return p.cell.As()
 }

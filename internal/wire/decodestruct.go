@@ -81,13 +81,13 @@ type habit struct {
 // A step is a member of such objects.
 type step struct {
 	fieldDecoder        // its field; none if there is no decode
-	last         string // what it was, if that was a short string which stands there as it is
+	last         string // what it was, if that was a string which stands there as it is, and not a long one
 	next, late   *step  // the one that came after it the last time, and another that once did
 	inner        *habit // of the objects in it
 }
 
-// A longer habit, or one with longer keys, is nobody's.
-const longestHabit, longestLabel = 128, 64
+// A longer habit, or one with longer keys, is nobody's; and a longer text does not come again.
+const longestHabit, longestLabel, longestLast = 128, 64, 256
 
 // habit returns how objects for s came in the place where one is to be read.
 func (d *decoder) habit(s *structDecoder) *habit {
@@ -198,7 +198,7 @@ func (d *decoder) again(st *step, i int, to *string) int {
 	s, end, plain := d.short(i)
 	if end >= 0 {
 		*to = s
-		if st.last = ""; plain {
+		if st.last = ""; plain || len(s) <= longestLast && string(d.data[i+1:end-1]) == s {
 			st.last = s
 		}
 	}
