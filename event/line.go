@@ -121,9 +121,9 @@ func Append(dst []byte, e Event) []byte {
 		dst = strconv.AppendUint(dst, e.Seq, 10)
 		dst = append(dst, ',')
 	}
-	if at := e.At.UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
+	if sec := e.At.Unix(); firstSecond <= sec && sec <= lastSecond && !e.At.IsZero() {
 		dst = append(dst, `"at":"`...)
-		dst = appendTime(dst, at)
+		dst = appendTime(dst, sec, e.At.Nanosecond()/int(time.Millisecond))
 		dst = append(dst, `",`...)
 	}
 	dst = appendKey(dst, `"session":`, e.Session)
@@ -150,29 +150,46 @@ func Append(dst []byte, e Event) []byte {
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// appendTime appends a time in timeLayout. AppendFormat would look at the layout anew each time.
-func appendTime(dst []byte, at time.Time) []byte {
-	year, month, day := at.Date()
-	hour, minute, sec := at.Clock()
+// The years that timeLayout can write are 0 to 9999.
+const firstSecond, lastSecond = -62167219200, 253402300799
+
+// appendTime appends a time in timeLayout, given in seconds since 1970 and milliseconds. AppendFormat would look at the layout anew
+// each time, and at the calendar thrice.
+func appendTime(dst []byte, sec int64, ms int) []byte {
+	const day, from = 24 * 60 * 60, 719468 // days from the first of March of the year 0 to 1970
+	since := sec/day + from
+	rest := int(sec % day)
+	if rest < 0 {
+		since, rest = since-1, rest+day
+	}
+	era, dayOfEra := int(since/146097), int(since%146097) // eras of 400 years, which begin in March
+	if dayOfEra < 0 {
+		era, dayOfEra = era-1, dayOfEra+146097
+	}
+	year := (dayOfEra - dayOfEra/1460 + dayOfEra/36524 - dayOfEra/146096) / 365
+	dayOfYear := dayOfEra - (365*year + year/4 - year/100)
+	month := (5*dayOfYear + 2) / 153 // from March on
+	dayOfMonth := dayOfYear - (153*month+2)/5 + 1
+	year += 400 * era
+	if month += 3; month > 12 {
+		month, year = month-12, year+1
+	}
 	dst = append(dst, timeLayout...)
 	b := dst[len(dst)-len(timeLayout):]
-	put(b[0:4], year)
-	put(b[5:7], int(month))
-	put(b[8:10], day)
-	put(b[11:13], hour)
-	put(b[14:16], minute)
-	put(b[17:19], sec)
-	put(b[20:23], at.Nanosecond()/int(time.Millisecond))
+	put(b[0:], year/100)
+	put(b[2:], year%100)
+	put(b[5:], month)
+	put(b[8:], dayOfMonth)
+	put(b[11:], rest/3600)
+	put(b[14:], rest/60%60)
+	put(b[17:], rest%60)
+	put(b[20:], ms/10)
+	b[22] = byte('0' + ms%10)
 	return dst
 }
 
-// put writes a number with as many digits as b has room for.
-func put(b []byte, n int) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-}
+// put writes a number of two digits.
+func put(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 
 func appendKey(dst []byte, key, value string) []byte {
 	if value == "" {

@@ -441,3 +441,33 @@ func TestMillis(t *testing.T) {
 		}
 	}
 }
+
+// Times are written as the time package writes them.
+func TestAppendTime(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	check := func(at time.Time) {
+		t.Helper()
+		line := string(Append(nil, Event{Header: Header{At: at}, Body: Prompt{}}))
+		want := ""
+		if u := at.UTC(); u.Year() >= 0 && u.Year() <= 9999 && !u.IsZero() {
+			want = `"at":"` + u.Format(timeLayout) + `",`
+		}
+		if got := strings.TrimPrefix(line[:strings.Index(line, `"kind"`)], "{"); got != want {
+			t.Errorf("%v: %s, want %s", at, got, want)
+		}
+	}
+	for range 20000 {
+		check(time.Unix(firstSecond+rnd.Int64N(lastSecond-firstSecond), rnd.Int64N(1e9)))
+	}
+	for year := -1; year <= 10000; year++ {
+		for _, day := range []time.Time{
+			time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(year, 2, 28, 23, 59, 59, 999_999_999, time.UTC), time.Date(year, 2, 29, 12, 0, 0, 0, time.UTC),
+			time.Date(year, 3, 1, 0, 0, 0, 1, time.UTC), time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
+		} {
+			check(day)
+		}
+	}
+	check(time.Time{})
+	check(time.Time{}.In(time.FixedZone("", 3600)))
+	check(time.Date(2026, 8, 22, 1, 0, 0, 0, time.FixedZone("", 7200)))
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -20,7 +21,7 @@ func Append(dst []byte, v any) []byte {
 	if v == nil {
 		return append(dst, "null"...)
 	}
-	e := encoderOf(reflect.TypeOf(v))
+	e := encoderFor(&v)
 	if e.direct {
 		p := dataOf(&v)
 		return e.encode(dst, unsafe.Pointer(&p))
@@ -51,6 +52,25 @@ func encoderOf(t reflect.Type) *encoder {
 	e, _ := encoders.LoadOrStore(t, &encoder{newEncoder(t), isDirect(t)})
 	return e.(*encoder)
 }
+
+// encoderFor is encoderOf for the type of a value. What is encoded a million times is found without a map.
+func encoderFor(v *any) *encoder {
+	t := (*[2]uintptr)(unsafe.Pointer(v))[0] // the type's address, which stays
+	place := &recentEncoders[t>>6%uintptr(len(recentEncoders))]
+	if r := place.Load(); r != nil && r.t == t {
+		return r.e
+	}
+	e := encoderOf(reflect.TypeOf(*v))
+	place.Store(&recentEncoder{t, e})
+	return e
+}
+
+type recentEncoder struct {
+	t uintptr
+	e *encoder
+}
+
+var recentEncoders [64]atomic.Pointer[recentEncoder]
 
 // isDirect says whether an interface has values of a type in the place of their address: then its zero value has none.
 func isDirect(t reflect.Type) bool {
