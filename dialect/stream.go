@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
@@ -98,7 +97,7 @@ func (s *Stream) keep(line []byte, torn bool) event.Body {
 		f.Torn = torn
 		return f
 	}
-	s.foreign.Value = event.Foreign{Dialect: s.dialect.Name, Line: unsafe.String(unsafe.SliceData(line), len(line)), Torn: torn}
+	s.foreign.Value = event.Foreign{Dialect: s.dialect.Name, Line: wire.View(line), Torn: torn}
 	return s.foreign.As()
 }
 

@@ -179,7 +179,7 @@ func (d *Digest) body(e *event.Event) {
 		if n, at := firstFinding(b.Text); n > 0 {
 			d.sum.Findings += n
 			if len(d.sum.Excerpts) < maxFirst {
-				d.sum.Excerpts = append(d.sum.Excerpts, Excerpt{e.Seq, e.Agent, strings.Clone(lineAt(b.Text, at))})
+				d.sum.Excerpts = append(d.sum.Excerpts, Excerpt{e.Seq, e.Agent, lineAt(b.Text, at)})
 			}
 		}
 		d.repair(e.Kind, b.Inferred)

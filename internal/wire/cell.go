@@ -29,5 +29,8 @@ func (c *Cell[I, T]) As() I {
 	return c.as
 }
 
+// View returns b as a string that is not a copy: it changes when b does.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // direct says whether a value may stand in an interface itself, instead of a pointer to it.
 func direct[T any](v T) bool { return unsafe.Sizeof(v) <= unsafe.Sizeof(uintptr(0)) }

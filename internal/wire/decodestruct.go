@@ -163,9 +163,11 @@ func (s *structDecoder) look(d *decoder, h *habit, before *step, i int) (st *ste
 		unquoted, _ := d.text(i)
 		name = []byte(unquoted)
 	}
-	field := fieldDecoder{name: string(name)}
+	var field fieldDecoder
 	if at := s.find(name); at >= 0 {
 		field = s.fields[at]
+	} else {
+		field.name = string(name)
 	}
 	if usual {
 		for _, st := range h.steps {

@@ -45,7 +45,7 @@ func decodePassing(d *decoder, i int, p unsafe.Pointer) int {
 	from := i + 1
 	n, high := stretch(d.data[from:])
 	if i = from + n; i < len(d.data) && d.data[i] == '"' && (!high || utf8.Valid(d.data[from:i])) {
-		*to = Str{unsafe.String(unsafe.SliceData(d.data[from:i]), n), true}
+		*to = Str{View(d.data[from:i]), true}
 		return i + 1
 	}
 	u := unquoting{scanner: &d.scanner, text: d.passing, ours: true, n: d.passed}
@@ -58,7 +58,7 @@ func decodePassing(d *decoder, i int, p unsafe.Pointer) int {
 		*to = Str{sound(text, true), true}
 		return i
 	}
-	*to = Str{unsafe.String(unsafe.SliceData(text), len(text)), true}
+	*to = Str{View(text), true}
 	return i
 }
 

@@ -36,7 +36,7 @@ import (
 	"github.com/sluice-dev/sluice/internal/cli"
 )
 
-const rounds = 3
+const rounds = 5
 
 func main() {
 	if err := run(); err != nil {
