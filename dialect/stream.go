@@ -85,7 +85,7 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 		}
 		s.of = s.number(&event.Event{Body: body})
 	}
-	if line = trim(line, s.at == 1); len(bytes.TrimSpace(line)) > 0 {
+	if line = trim(line, s.at == 1); len(line) > 0 && (line[0] > ' ' || len(bytes.TrimSpace(line)) > 0) {
 		s.dec.Decode(line, s.toldTo)
 	}
 }

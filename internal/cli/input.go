@@ -94,10 +94,10 @@ func (in *input) each(line func(line []byte, torn bool), idle func() error) erro
 	lines := wire.NewLines(in.reader)
 	for {
 		l, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return err
 		}
 		line(l, lines.Torn())

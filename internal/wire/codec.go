@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -20,7 +21,7 @@ const (
 // A Codec reads values of one type, T, and has looked up once how. It may be used by many at once.
 type Codec[T any] struct {
 	decode decodeFunc
-	pool   sync.Pool // of *reading[T]
+	spare  spare[reading[T]]
 }
 
 // A reading is a value that is being read, and what reads it; together, because both must outlive the stack.
@@ -36,15 +37,34 @@ func NewCodec[T any]() *Codec[T] {
 
 // Read reads a value. The errors are those of [Unmarshal].
 func (c *Codec[T]) Read(data []byte) (T, error) {
-	r, ok := c.pool.Get().(*reading[T])
-	if !ok {
-		r = new(reading[T])
-	}
+	r := c.spare.get()
 	err := r.decoder.decode(data, Everything, c.decode, unsafe.Pointer(&r.value))
 	v, none := r.value, *new(T)
 	r.value = none
-	c.pool.Put(r)
+	c.spare.put(r)
 	return v, err
+}
+
+// A spare keeps what is used again. One is there for certain, since decoders have learned their habits; the others come and go.
+type spare[T any] struct {
+	one  atomic.Pointer[T]
+	more sync.Pool
+}
+
+func (s *spare[T]) get() *T {
+	if v := s.one.Swap(nil); v != nil {
+		return v
+	}
+	if v, ok := s.more.Get().(*T); ok {
+		return v
+	}
+	return new(T)
+}
+
+func (s *spare[T]) put(v *T) {
+	if !s.one.CompareAndSwap(nil, v) {
+		s.more.Put(v)
+	}
 }
 
 // NewPart reads only the named fields of T, a struct, and does not check others. A struct that this package leaves to

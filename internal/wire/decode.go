@@ -22,19 +22,18 @@ func Unmarshal(data []byte, v any) error {
 		return &TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
 	}
 	t := p.Type().Elem()
-	pool, ok := decoderPools.Load(t)
+	spares, ok := spareDecoders.Load(t)
 	if !ok {
-		pool, _ = decoderPools.LoadOrStore(t, &sync.Pool{New: func() any { return new(decoder) }})
+		spares, _ = spareDecoders.LoadOrStore(t, new(spare[decoder]))
 	}
-	d := pool.(*sync.Pool).Get().(*decoder)
+	d := spares.(*spare[decoder]).get()
 	err := d.decode(data, Everything, decoderOf(t), p.UnsafePointer())
-	pool.(*sync.Pool).Put(d)
+	spares.(*spare[decoder]).put(d)
 	return err
 }
 
-// Decoders are pooled because they are handed to functions chosen at run time, so that they cannot live on the stack; by type, because
-// each has its habits.
-var decoderPools sync.Map // reflect.Type to *sync.Pool
+// Decoders are handed to functions chosen at run time, so that they cannot live on the stack; and each has the habits of its type.
+var spareDecoders sync.Map // reflect.Type to *spare[decoder]
 
 // A decoder is a scanner that remembers the first value of the wrong type.
 type decoder struct {
