@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"unicode/utf8"
 
 	"github.com/sluice-dev/sluice/event"
 	"github.com/sluice-dev/sluice/internal/wire"
@@ -92,7 +91,7 @@ func (s *Stream) Line(line []byte, torn bool, emit func(event.Event)) {
 
 // keep makes a foreign event of a line.
 func (s *Stream) keep(line []byte, torn bool) event.Body {
-	if !s.opt.Transient || !utf8.Valid(line) {
+	if !s.opt.Transient || !wire.ValidUTF8(line) {
 		f := event.NewForeign(s.dialect.Name, line)
 		f.Torn = torn
 		return f

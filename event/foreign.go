@@ -2,7 +2,8 @@ package event
 
 import (
 	"encoding/base64"
-	"unicode/utf8"
+
+	"github.com/sluice-dev/sluice/internal/wire"
 )
 
 // A Foreign is one line of another program's stream, as it was. The events that were read from it follow and carry its seq
@@ -16,7 +17,7 @@ type Foreign struct {
 
 // NewForeign keeps a line.
 func NewForeign(dialect string, line []byte) Foreign {
-	if utf8.Valid(line) {
+	if wire.ValidUTF8(line) {
 		return Foreign{Dialect: dialect, Line: string(line)}
 	}
 	return Foreign{Dialect: dialect, Base64: base64.StdEncoding.EncodeToString(line)}

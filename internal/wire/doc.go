@@ -95,7 +95,7 @@ func (d *Doc) add(start, end int, k Kind, f flags) {
 func (d *Doc) InvalidUTF8() (offset int, ok bool) {
 	// Outside strings JSON is ASCII, and so is the quote around one: what is wrong in the text is wrong in a string.
 	data := d.s.data
-	if len(d.nodes) == 0 || utf8.Valid(data) {
+	if len(d.nodes) == 0 || ValidUTF8(data) {
 		return 0, false
 	}
 	for i := 0; i < len(data); {

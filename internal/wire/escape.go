@@ -54,3 +54,16 @@ func stretchBytes(src []byte) (n int, high bool) {
 	n, seen := run(src, 0)
 	return n, seen&highs != 0
 }
+
+// asciiBytes says whether all bytes are ASCII.
+func asciiBytes(src []byte) bool {
+	for _, c := range src {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidUTF8 is [utf8.Valid], and faster where all is ASCII.
+func ValidUTF8(b []byte) bool { return ascii(b) || utf8.Valid(b) }

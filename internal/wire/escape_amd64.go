@@ -9,4 +9,7 @@ func unescape(dst, src []byte) (read, wrote int, high, slash bool)
 func escape(dst []byte, src string) (read, wrote int)
 
 //go:noescape
+func ascii(src []byte) bool
+
+//go:noescape
 func stretch(src []byte) (n int, high bool)

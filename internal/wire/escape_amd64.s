@@ -342,3 +342,59 @@ done:
 	TESTL    AX, AX
 	SETNE    high+32(FP)
 	RET
+
+// func ascii(src []byte) bool
+TEXT ·ascii(SB), NOSPLIT, $0-25
+	MOVQ src_base+0(FP), SI
+	MOVQ src_len+8(FP), CX
+	PXOR X7, X7
+
+next:
+	CMPQ  CX, $64
+	JLT   few
+	MOVOU (SI), X0
+	MOVOU 16(SI), X1
+	MOVOU 32(SI), X2
+	MOVOU 48(SI), X3
+	POR   X1, X0
+	POR   X3, X2
+	POR   X0, X7
+	POR   X2, X7
+	ADDQ  $64, SI
+	SUBQ  $64, CX
+	JMP   next
+
+few:
+	CMPQ  CX, $16
+	JLT   last
+	MOVOU (SI), X0
+	POR   X0, X7
+	ADDQ  $16, SI
+	SUBQ  $16, CX
+	JMP   few
+
+last:
+	CMPQ     src_len+8(FP), $16
+	JLT      tiny
+	MOVOU    -16(SI)(CX*1), X0 // some of them again
+	POR      X0, X7
+	PMOVMSKB X7, AX
+	JMP      done
+
+tiny:
+	XORL AX, AX
+
+one:
+	TESTQ   CX, CX
+	JZ      done
+	MOVBLZX (SI), BX
+	ANDL    $0x80, BX
+	ORL     BX, AX
+	INCQ    SI
+	DECQ    CX
+	JMP     one
+
+done:
+	TESTL AX, AX
+	SETEQ ret+24(FP)
+	RET

@@ -7,3 +7,5 @@ func unescape(dst, src []byte) (read, wrote int, high, slash bool) { return unes
 func escape(dst []byte, src string) (read, wrote int) { return escapeBytes(dst, src) }
 
 func stretch(src []byte) (n int, high bool) { return stretchBytes(src) }
+
+func ascii(src []byte) bool { return asciiBytes(src) }

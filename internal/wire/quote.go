@@ -96,7 +96,7 @@ func AppendRaw(dst []byte, raw []byte) []byte {
 	if !s.whole() {
 		return AppendString(dst, string(raw))
 	}
-	if !utf8.Valid(raw) {
+	if !ValidUTF8(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte("\ufffd"))
 		s.data = raw
 	}

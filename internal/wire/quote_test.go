@@ -96,6 +96,9 @@ func checkEscape(t *testing.T, s string) {
 		!bytes.Equal(fast[:min(wrote, wrote2)], slow[:min(wrote, wrote2)]) || string(fast[2*len(s):]) != "behind" || abs(read-read2) > escapeEnd {
 		t.Fatalf("escape(%q): %d %d %q, slowly %d %d %q", s, read, wrote, fast[:wrote], read2, wrote2, slow[:wrote2])
 	}
+	if ascii(src) != asciiBytes(src) {
+		t.Fatalf("ascii(%q) is %v", src, ascii(src))
+	}
 	n, high := stretch(src)
 	n2, high2 := stretchBytes(src)
 	if abs(n-n2) >= 16 || min(n, n2)+16 <= len(s) && (n != n2 || high2 && !high) {
