@@ -55,6 +55,18 @@ func stretchBytes(src []byte) (n int, high bool) {
 	return n, seen&highs != 0
 }
 
+// withinBytes says how many bytes are within a string literal: up to its closing quote, or close to the end of src. Where it ends
+// nothing is escaped by what stands before; that may be one beyond src. Escapes are not checked.
+func withinBytes(src []byte) (n int) {
+	for n+64 <= len(src) && src[n] != '"' {
+		if src[n] == '\\' {
+			n++
+		}
+		n++
+	}
+	return n
+}
+
 // asciiBytes says whether all bytes are ASCII.
 func asciiBytes(src []byte) bool {
 	for _, c := range src {

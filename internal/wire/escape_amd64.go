@@ -12,4 +12,7 @@ func escape(dst []byte, src string) (read, wrote int)
 func ascii(src []byte) bool
 
 //go:noescape
+func within(src []byte) int
+
+//go:noescape
 func stretch(src []byte) (n int, high bool)

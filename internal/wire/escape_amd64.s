@@ -398,3 +398,69 @@ done:
 	TESTL AX, AX
 	SETEQ ret+24(FP)
 	RET
+
+// QUOTES sets a bit in BX for each quote and one in AX for each backslash among sixteen bytes, from bit shift on.
+#define QUOTES(from, shift) \
+	MOVOU    from, X2; \
+	MOVO     X2, X3; \
+	PCMPEQB  X0, X2; \
+	PCMPEQB  X1, X3; \
+	PMOVMSKB X2, DX; \
+	PMOVMSKB X3, R11; \
+	SHLQ     shift, DX; \
+	SHLQ     shift, R11; \
+	ORQ      DX, BX; \
+	ORQ      R11, AX
+
+// func within(src []byte) int
+//
+// Which bytes are escaped is worked out for a block at once. A backslash escapes unless it is escaped itself, so of a row of them every second
+// one does; to add to a row the bit where it begins carries to behind its end, and whether that is odd or even tells.
+TEXT ·within(SB), NOSPLIT, $0-32
+	MOVQ  src_base+0(FP), SI
+	MOVQ  src_len+8(FP), CX
+	MOVQ  SI, R9
+	MOVQ  $0x5555555555555555, R10
+	XORL  R8, R8                   // whether the first byte of the block is escaped
+	MOVOU quote<>(SB), X0
+	MOVOU backslash<>(SB), X1
+
+block:
+	CMPQ  CX, $64
+	JLT   done
+	XORL  AX, AX
+	XORL  BX, BX
+	QUOTES((SI), $0)
+	QUOTES(16(SI), $16)
+	QUOTES(32(SI), $32)
+	QUOTES(48(SI), $48)
+	MOVQ  R8, R11
+	NOTQ  R11
+	ANDQ  R11, AX                  // those that may escape
+	LEAQ  (AX)(AX*1), DX
+	ORQ   R8, DX                   // what follows one
+	MOVQ  R10, R11
+	ORQ   DX, R11
+	NOTQ  R11
+	ANDQ  AX, R11                  // rows that begin at an odd place
+	ADDQ  AX, R11
+	SETCS R8
+	MOVBLZX R8, R8
+	ADDQ  R11, R11
+	XORQ  R10, R11
+	ANDQ  DX, R11                  // what is escaped
+	NOTQ  R11
+	ANDQ  R11, BX
+	JNZ   found
+	ADDQ  $64, SI
+	SUBQ  $64, CX
+	JMP   block
+
+found:
+	BSFQ BX, R8
+
+done:
+	ADDQ R8, SI
+	SUBQ R9, SI
+	MOVQ SI, ret+24(FP)
+	RET

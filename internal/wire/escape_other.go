@@ -9,3 +9,5 @@ func escape(dst []byte, src string) (read, wrote int) { return escapeBytes(dst, 
 func stretch(src []byte) (n int, high bool) { return stretchBytes(src) }
 
 func ascii(src []byte) bool { return asciiBytes(src) }
+
+func within(src []byte) int { return withinBytes(src) }

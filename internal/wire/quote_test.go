@@ -66,7 +66,7 @@ func checkQuote(t *testing.T, s string) {
 	if ok != (err == nil) || ok && got != want {
 		t.Fatalf("Unquote(%q) = %q, %v, want %q, %v", lit, got, ok, want, err)
 	}
-	checkEscape(t, s)
+	checkEscape(t, s, ok)
 	if ok { // now it is perhaps remembered how it was written
 		if again := string(AppendString([]byte("x"), got)); again != "x"+std(want) {
 			t.Fatalf("AppendString(Unquote(%q)) = %s", lit, again)
@@ -76,7 +76,7 @@ func checkQuote(t *testing.T, s string) {
 
 // checkEscape compares what is fast with what is simple: both stop at the same place, unless that is close to the end, and have copied
 // the same until there. Neither writes beyond where it may.
-func checkEscape(t *testing.T, s string) {
+func checkEscape(t *testing.T, s string, ok bool) {
 	t.Helper()
 	room := func(n int) []byte { return append(bytes.Repeat([]byte{'.'}, n), "behind"...) }
 	src := append([]byte(s), `\nbehind`...)[:len(s)]
@@ -98,6 +98,15 @@ func checkEscape(t *testing.T, s string) {
 	}
 	if ascii(src) != asciiBytes(src) {
 		t.Fatalf("ascii(%q) is %v", src, ascii(src))
+	}
+	if a, b := within(src), withinBytes(src); a != b && (min(a, b)+2*64 <= len(s) || abs(a-b) > 64) {
+		t.Fatalf("within(%q) is %d, slowly %d", src, a, b)
+	}
+	if end := skipString([]byte(`"`+s+`"`), 0); ok && end != len(s)+2 {
+		t.Fatalf("%q ends after %d", s, end)
+	}
+	if end := skipString([]byte(`"`+s), 0); end > len(s)+1 {
+		t.Fatalf("%q ends after %d", s, end)
 	}
 	n, high := stretch(src)
 	n2, high2 := stretchBytes(src)

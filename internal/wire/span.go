@@ -73,7 +73,14 @@ func skipSpace(s []byte, i int) int {
 
 // skipString returns the index after the string that begins at i.
 func skipString(s []byte, i int) int {
-	for i++; i < len(s); {
+	i++
+	if near := s[min(i, len(s)):min(i+64, len(s))]; len(near) == 64 { // it may be long
+		if n := bytes.IndexByte(near, '"'); n == 0 || n > 0 && near[n-1] != '\\' {
+			return i + n + 1
+		}
+		i = min(i+within(s[i:]), len(s))
+	}
+	for i < len(s) {
 		n := bytes.IndexByte(s[i:], '"')
 		if n < 0 {
 			return len(s)
