@@ -9,7 +9,7 @@ import (
 // A Parser reads headers. It remembers the line before, which is much like the next: so the session's name is not copied a
 // million times, and a date is worked out once a minute. The zero Parser is ready.
 type Parser struct {
-	session, agent, call string
+	session, agent, call string // as they stood there: "session":"ses_7f3",
 	kind                 Kind
 	number               uint8      // of the kind, as in [Line]
 	minute               string     // as it is written: 2026-08-22T10:11:
@@ -68,12 +68,16 @@ func (p *Parser) header(l *Line, raw []byte) int {
 	if !c.skip(`{`) {
 		return 0
 	}
+	timed := false
 	if c.skip(`"seq":`) {
-		if l.Seq = c.number(); l.Seq == 0 || !c.skip(`,`) {
+		if l.Seq = c.number(); l.Seq == 0 {
+			return 0
+		}
+		if timed = c.skip(`,"at":"`); !timed && !c.skip(`,`) {
 			return 0
 		}
 	}
-	if c.skip(`"at":"`) {
+	if timed || c.skip(`"at":"`) {
 		if !p.time(&c, &l.At) || !c.skip(`",`) {
 			return 0
 		}
@@ -154,31 +158,21 @@ func (c *cursor) plain() ([]byte, bool) {
 	return nil, false
 }
 
-// key reads an optional string and its comma. The string of the line before is used again if it is the same.
+// key reads an optional string and its comma. The member of the line before, as it stood there, is used again if it is the same.
 func (c *cursor) key(key string, to, last *string) bool {
-	if !c.skip(key) {
+	if *last != "" && c.skip(*last) {
+		*to = (*last)[len(key) : len(*last)-len(`",`)]
 		return true
 	}
-	if c.again(*last) {
-		*to = *last
+	if !c.skip(key) {
 		return true
 	}
 	s, ok := c.plain()
 	if !ok || len(s) == 0 || !c.skip(`,`) {
 		return false
 	}
-	*last = string(s)
-	*to = *last
-	return true
-}
-
-// again skips the rest of a string that is the same as the one before, and the comma after it.
-func (c *cursor) again(last string) bool {
-	end := c.at + len(last)
-	if last == "" || end+1 >= len(c.raw) || c.raw[end] != '"' || c.raw[end+1] != ',' || string(c.raw[c.at:end]) != last {
-		return false
-	}
-	c.at = end + 2
+	*last = key + string(s) + `",`
+	*to = (*last)[len(key) : len(key)+len(s)]
 	return true
 }
 
