@@ -60,21 +60,17 @@ func (t *teller) readFrom(of uint64) bool {
 }
 
 func (t *teller) line(dst []byte, k event.Kind, f event.Foreign) []byte {
-	if f.Base64 == "" && !t.opt.Repair {
-		dst = append(dst, f.Line...)
-		if f.Torn {
-			return dst
-		}
-		return append(dst, '\n')
-	}
-	line := f.Bytes()
-	if t.opt.Repair && !isObject(trim(line, false)) {
+	if t.opt.Repair && !isObject(trim(f.Bytes(), false)) {
 		if t.losses != nil {
 			t.losses.report(Loss{Kind: k, Fate: Dropped, Why: "the line is not a JSON object"})
 		}
 		return dst
 	}
-	dst = append(dst, line...)
+	if f.Base64 == "" {
+		dst = append(dst, f.Line...)
+	} else {
+		dst = append(dst, f.Bytes()...)
+	}
 	if f.Torn && !t.opt.Repair {
 		return dst
 	}

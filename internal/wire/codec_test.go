@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -140,5 +142,33 @@ func TestSmallNumbers(t *testing.T) {
 				t.Errorf("%s is a number", text)
 			}
 		}
+	}
+}
+
+// What is only passing is what encoding/json reads, until the next line.
+func TestPassing(t *testing.T) {
+	type pair struct {
+		A Passing `json:"a"`
+		B Passing `json:"b"`
+	}
+	r := NewReader[pair](Skim)
+	for _, a := range right {
+		for _, b := range right {
+			for _, n := range []int{1, 5, 100} {
+				text := `{"a":"` + strings.Repeat(a, n) + `","b":"` + b + `"}`
+				var want struct{ A, B string }
+				if err := json.Unmarshal([]byte(text), &want); err != nil {
+					t.Fatal(err)
+				}
+				var got pair
+				if err := r.Read([]byte(text), &got); err != nil || got.A.Value != want.A || got.B.Value != want.B || !got.A.OK || !got.B.OK {
+					t.Fatalf("%s: %+v, %v", text, got, err)
+				}
+			}
+		}
+	}
+	var none pair
+	if err := r.Read([]byte(`{"a":null,"b":7}`), &none); err == nil || none.A.OK || none.B.Value != "" {
+		t.Errorf("%+v, %v", none, err)
 	}
 }
