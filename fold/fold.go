@@ -57,8 +57,8 @@ func Run(lines iter.Seq2[event.Line, error], folds ...Fold) error {
 			bad.add(fmt.Errorf("event %d: %w", l.Seq, err))
 		}
 		for _, f := range folds {
-			if d, ok := f.(*Digest); ok { // the one that gigabytes go through
-				d.apply(&e)
+			if p, ok := f.(inPlace); ok {
+				p.apply(&e)
 			} else {
 				f.Apply(e)
 			}
@@ -69,6 +69,9 @@ func Run(lines iter.Seq2[event.Line, error], folds ...Fold) error {
 	}
 	return nil
 }
+
+// An inPlace is a fold that looks at an event where it lies: those through which gigabytes go.
+type inPlace interface{ apply(*event.Event) }
 
 // Apply applies one event to the folds.
 func Apply(e event.Event, folds ...Fold) {
